@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from stream_app import extras
 from stream_app.analytics import rollups
+from stream_app.core.baselines import BaselineBook, NoBaselines
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
@@ -77,8 +78,10 @@ from stream_app.worker.topics import client_options, declare_topics
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from stream_app.inference.routed_bundles import Refusal
     from stream_app.inference.scorer import OnnxScorer
     from stream_app.web.practice_model import PracticeModel
+    from stream_app.worker.bundle_loading import BundleReloader
 
 log = structlog.get_logger(__name__)
 ERASED_AT_A_TIME: Final = 50
@@ -135,7 +138,8 @@ def shadow_scorer(settings: Settings, folder: Path, beside: "OnnxScorer") -> "On
             f"{found.manifest.bundle_id} supports {found.manifest.head.slots} neighbouring turns; "
             f"the window in force has {window.before + window.after}"
         )
-    return OnnxScorer(found, settings.provider, settings.threads, beside=beside)
+    shared = beside if bundles.share_encoder(found.manifest, beside.bundle.manifest) else None
+    return OnnxScorer(found, settings.provider, settings.threads, shared=shared)
 
 
 def bundle(settings: Settings) -> bundles.Bundle:
@@ -153,6 +157,40 @@ def pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
     Raises:
         BundleError: the configured window is larger than the bundle supports.
         RuleFileError: the file of rules is not valid.
+        RoutesFileError: the file of bundles and routes is not valid.
+    """
+    return routed_pipeline(settings, scorer)[0]
+
+
+def routed_pipeline(
+    settings: Settings, scorer: "OnnxScorer"
+) -> "tuple[Pipeline, Sequence[Refusal]]":
+    """As ``pipeline``, with the bundles of the routes file that were refused."""
+    core = Pipeline(scorer, checked_policy(settings, scorer))
+    reloader = bundle_reloader(settings, scorer, core)
+    reloader.start()
+    return core, reloader.refused
+
+
+def bundle_ids(settings: Settings) -> list[str]:
+    """Ids of the default bundle and of those that routes assign, the default one first.
+
+    Raises:
+        RapportError: a bundle or the routes file is not valid.
+    """
+    own = bundle(settings).manifest.bundle_id
+    if settings.bundle_routes is None:
+        return [own]
+    core = pipeline(settings, scorer(settings))
+    return [each.environment.bundle_id for each in core.bundles]
+
+
+def checked_policy(settings: Settings, scorer: "OnnxScorer") -> Policy:
+    """The core's policy, with a window that the bundle supports.
+
+    Raises:
+        BundleError: it supports only smaller ones.
+        RuleFileError: the file of rules is not valid.
     """
     chosen = policy(settings, scorer)
     supported = scorer.bundle.manifest.head.slots
@@ -162,7 +200,49 @@ def pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
             f"{chosen.window.before + chosen.window.after}; "
             f"{scorer.bundle_id} supports {supported} turns"
         )
-    return Pipeline(scorer, chosen)
+    return chosen
+
+
+def bundle_reloader(
+    settings: Settings,
+    scorer: "OnnxScorer",
+    core: Pipeline,
+    store: Store | None = None,
+    metrics: WorkerMetrics | None = None,
+) -> "BundleReloader":
+    """What loads the bundles of the routes file beside the default one, ``scorer``.
+
+    ``store``: where they are registered before they score.
+    """
+    from stream_app.inference.routed_bundles import BundleLoader  # noqa: PLC0415  # the runtime
+    from stream_app.worker.bundle_loading import BundleReloader  # noqa: PLC0415
+
+    def register(found: "OnnxScorer") -> BaselineBook:
+        return NoBaselines() if store is None else register_bundle(store, found)
+
+    window = core.environment.policy.window
+    loader = BundleLoader(scorer, settings.provider, settings.threads, window.before + window.after)
+    languages = scorer.bundle.manifest.languages
+    return BundleReloader(settings.bundle_routes, loader, core, languages, register, metrics)
+
+
+def register_bundle(store: Store, scorer: "OnnxScorer") -> StoredBaselines:
+    """Register a bundle that routes assign, and read its baselines.
+
+    Raises:
+        BundleError: another content has scored under its id.
+    """
+    digest = scorer.bundle.digest
+    manifest = msgspec.to_builtins(scorer.bundle.manifest)
+    known = store.register_bundle(scorer.bundle_id, digest, manifest)
+    if known != digest:
+        raise BundleError(
+            f"another bundle has scored as {scorer.bundle_id} (digest {known[:12]}…, this one has "
+            f"{digest[:12]}…): give it another name or version"
+        )
+    baselines = StoredBaselines(store, scorer.bundle_id)
+    baselines.reload()
+    return baselines
 
 
 def policy(settings: Settings, scorer: Scorer) -> Policy:
@@ -417,7 +497,8 @@ def worker(
     """
     metrics = WorkerMetrics()
     metrics.provider.labels(scorer.provider.value, settings.provider.value).set(1)
-    core, opened = pipeline(settings, scorer), prepared_store(settings, scorer)
+    opened = prepared_store(settings, scorer)
+    core = Pipeline(scorer, checked_policy(settings, scorer))
     core.environment.baselines = baselines = StoredBaselines(opened, scorer.bundle_id)
     baselines.reload()
     if shadow is not None:
@@ -444,7 +525,14 @@ def worker(
     )
     source = rule_source(settings, opened)
     core.environment.alerting.adopt(rule_sources.load(source, scorer.heads))
-    rules = RuleReloader(source, core.environment.alerting, metrics)
+    routed = bundle_reloader(settings, scorer, core, opened, metrics)
+    routed.start()
+    rules = RuleReloader(
+        source,
+        core.environment.alerting,
+        metrics,
+        lambda: [each.environment.alerting for each in core.bundles.routed.values()],
+    )
     agent = TurnAgent(
         app,
         settings,
@@ -452,7 +540,7 @@ def worker(
         health,
         metrics,
         rules,
-        baselines.reload,
+        lambda: reload_baselines(core),
         lambda now: purge_expired(settings, opened, now),
         lambda now: chain(
             restricted.remove(opened, settings.restrictions), update_rollups(opened, now)
@@ -463,6 +551,7 @@ def worker(
         ),
         tracing,
         schema_registry.schema_ids(settings),
+        routed,
     )
     agent.attach()
     app.find_start = lambda committed: processor.continue_from(
@@ -472,6 +561,17 @@ def worker(
     )
     opened.observe_redaction = metrics.redaction_seconds.observe
     return app, agent
+
+
+def reload_baselines(core: Pipeline) -> None:
+    """Read the baselines of all bundles in force again.
+
+    Raises:
+        StoreError: the database does not answer.
+    """
+    for each in core.bundles:
+        if isinstance(each.environment.baselines, StoredBaselines):
+            each.environment.baselines.reload()
 
 
 def purge_expired(settings: Settings, store: Store, now: datetime) -> Iterator[Counter[str]]:

@@ -191,6 +191,9 @@ class Settings(BaseSettings):
         pattern=r"^([0-9a-f]{64})?$",
         description="Accept only the bundle with this digest (`rapport bundle`); default: any",
     )
+    bundle_routes: Path | None = Field(
+        None, description="File of further bundles and the sessions they score (YAML)"
+    )
     provider: Provider = Field(
         Provider.AUTO, description="auto (CUDA if it works, else the processor), cpu or cuda"
     )

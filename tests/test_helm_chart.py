@@ -76,7 +76,11 @@ SETS: Final[dict[str, dict[str, Any]]] = {
             "username": "rapport",
         },
         "bundle": {"existingClaim": "bundles", "path": "default", "digest": "0" * 64},
-        "files": {"rules": "rules: []\n", "scorecards": "scorecards: []\n"},
+        "files": {
+            "rules": "rules: []\n",
+            "scorecards": "scorecards: []\n",
+            "routes": "version: 1\n",
+        },
         "worker": {
             "autoscaling": {"by": "lag"},
             "nodeSelector": {"pool": "cpu"},
@@ -647,7 +651,8 @@ def test_files_of_the_values_are_mounted_where_the_settings_say(
     maps = {
         each["metadata"]["name"]: each["data"] for each in of(rendered["everything"], "ConfigMap")
     }
-    assert maps.keys() == {"rapport-rules", "rapport-scorecards", "rapport-notifications"}
+    names = ("rules", "scorecards", "routes", "notifications")
+    assert maps.keys() == {f"rapport-{name}" for name in names}
     read = set()
     for item in of(rendered["everything"], "Deployment"):
         mounts = {each["name"]: each["mountPath"] for each in container(item)["volumeMounts"]}
@@ -660,7 +665,7 @@ def test_files_of_the_values_are_mounted_where_the_settings_say(
         named = {value for value in environment(item).values() if value.startswith("/etc/")}
         assert named == there
         read |= named
-    assert len(read) == 3
+    assert len(read) == 4
     assert maps["rapport-notifications"]["notifications.yaml"] == TARGETS
 
 

@@ -152,6 +152,7 @@ def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
                 ("counsellor_turns", _INTEGER, "Of them the counsellor's"),
                 ("late_turns", _INTEGER, "Turns that came too late"),
                 ("withheld_turns", _INTEGER, "Not scored: no consent"),
+                ("unscored_turns", _INTEGER, "Not scored: no bundle for their language"),
             ),
             Column(
                 "first_answer_seconds",

@@ -31,12 +31,51 @@ def bundle(
         typer.Argument(help="Name of a shipped bundle, or a folder; default: RAPPORT_BUNDLE."),
     ] = None,
 ) -> None:
-    """Check a model bundle, and print its id and the digest for RAPPORT_BUNDLE_DIGEST."""
+    """Check a model bundle, and print its id and its digest.
+
+    A head bundle (docs/bundles.md) is checked against the encoder of RAPPORT_BUNDLE.
+    """
+    from stream_app.inference import head_bundle
     from stream_app.inference.bundle import load
 
-    found = load(with_bundle(folder).bundle)
+    settings = with_bundle(folder)
+    if head_bundle.is_head_bundle(settings.bundle):
+        base = load(Settings().bundle)
+        heads = head_bundle.load(settings.bundle, base)
+        typer.echo(f"{heads.manifest.bundle_id}, heads on the encoder of {base.manifest.bundle_id}")
+        typer.echo(f"digest: {heads.digest}")
+        return
+    found = load(settings.bundle)
     typer.echo(found.manifest.bundle_id)
     typer.echo(f"RAPPORT_BUNDLE_DIGEST={found.digest}")
+
+
+@commands.command()
+def routes(
+    team: Annotated[str | None, typer.Option(help="Which bundle would score this team?")] = None,
+    channel: Annotated[str | None, typer.Option(help="A channel.")] = None,
+    domain: Annotated[str | None, typer.Option(help="A domain.")] = None,
+    lang: Annotated[str | None, typer.Option(help="A language tag, such as de-AT.")] = None,
+) -> None:
+    """Load the bundles of RAPPORT_BUNDLE_ROUTES, and print which one scores a session.
+
+    Exit status 1: the file is not valid, or a bundle is refused.
+    """
+    from stream_app import bootstrap
+    from stream_app.core.routing import Addressed
+
+    settings = Settings()
+    core, refused = bootstrap.routed_pipeline(settings, bootstrap.scorer(settings))
+    found = core.bundles.choose(Addressed(team, channel, domain, lang))
+    for name, each in {"default": core.bundles.default, **core.bundles.routed}.items():
+        mark = "*" if each is found else " "
+        languages = ", ".join(each.languages)
+        typer.echo(f"{mark} {name}: {each.environment.bundle_id} ({languages})")
+    if found is None:
+        typer.echo("No bundle covers this language: turns are stored without scores.")
+    for refusal in refused:
+        typer.echo(f"{refusal.name} is refused: {refusal.problem}", err=True)
+    raise typer.Exit(1 if refused else 0)
 
 
 @commands.command()

@@ -105,10 +105,11 @@ def refresh_baselines(
     from stream_app.store import baselines as command
 
     settings = settings_for()
-    bundle = bootstrap.bundle(settings).manifest.bundle_id
     store = bootstrap.store(settings)
-    found = command.refresh(store, bundle, datetime.now(UTC), days, sessions)
-    typer.echo(
-        f"{found.sessions} ended sessions; baselines of {found.channels} channels and "
-        f"{found.counsellors} counsellors. New sessions use them."
-    )
+    for bundle in bootstrap.bundle_ids(settings):
+        found = command.refresh(store, bundle, datetime.now(UTC), days, sessions)
+        of = f"{bundle}: " if settings.bundle_routes is not None else ""
+        typer.echo(
+            f"{of}{found.sessions} ended sessions; baselines of {found.channels} channels and "
+            f"{found.counsellors} counsellors. New sessions use them."
+        )

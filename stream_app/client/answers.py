@@ -57,6 +57,7 @@ class Session(Struct, frozen=True):
     turns: int
     counsellor_turns: int
     withheld_turns: int
+    unscored_turns: int
     low_empathy_risk: float | None
     empathy_index: float | None
     mechanisms: dict[str, Mechanism]

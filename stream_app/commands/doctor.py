@@ -57,6 +57,7 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
     for name, check in (
         ("settings", _settings),
         ("bundle", _bundle),
+        ("routes", _routes),
         ("rules", _rules),
         ("provider", _provider),
         ("database", _database),
@@ -102,6 +103,18 @@ def _bundle(settings: Settings) -> str:
         f"{bundle.manifest.bundle_id}, SHA-256 of every file verified; digest {bundle.digest} "
         f"({pinned}); {index}; {heads}"
     )
+
+
+def _routes(settings: Settings) -> str:
+    """Whether all bundles of the routes file can be used."""
+    if settings.bundle_routes is None:
+        return "one bundle scores all sessions: RAPPORT_BUNDLE_ROUTES is not set"
+    core, refused = bootstrap.routed_pipeline(settings, bootstrap.scorer(settings))
+    if refused:
+        raise RapportError("; ".join(f"{each.name} is refused: {each.problem}" for each in refused))
+    routed = core.bundles.routed.items()
+    names = ", ".join(f"{name} ({each.environment.bundle_id})" for name, each in routed) or "none"
+    return f"{settings.bundle_routes}: {names}; {len(core.bundles.routes.routes)} routes"
 
 
 def _rules(settings: Settings) -> str:
@@ -168,11 +181,19 @@ def _sessions(settings: Settings) -> str:
     if file is not None and not file.exists():
         return "there is no database yet"
     bundle = bundles.load(settings.bundle).manifest.bundle_id
+    in_force = bootstrap.bundle_ids(settings)
     store = bootstrap.store(settings)
     try:
         others = store.states.open_by_other_bundles(bundle)
+        left = store.states.open_without_their_bundle(bundle, in_force)
     finally:
         store.close()
+    if left:
+        counts = ", ".join(f"{count} by {name}" for name, count in left.items())
+        return (
+            f"{sum(left.values())} sessions that have not ended were scored by a bundle that is "
+            f"no longer in force ({counts}): their alerts end and their measures begin again"
+        )
     if not others:
         return f"{bundle} continues all sessions that have not ended"
     counts = ", ".join(f"{count} by {name}" for name, count in others.items())

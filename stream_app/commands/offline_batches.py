@@ -29,7 +29,9 @@ def process(
 
     def known(session_id: str) -> SessionState:
         versioned = states.get(session_id)
-        return versioned.state if versioned else SessionState(session_id, pipeline.bundle_id)
+        if versioned is not None:
+            return versioned.state
+        return SessionState(session_id, pipeline.bundle_id, undecided=True)
 
     def prepare() -> list[Received]:
         found = [_receive(line, raw, times) for line, raw in islice(numbered, batch)]

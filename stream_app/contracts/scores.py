@@ -38,6 +38,12 @@ class SessionStatus(Enum):
     CLOSED = "closed"
 
 
+class Unscored(Enum):
+    """Why a stored turn has no score. ``language``: no bundle in force covers its language."""
+
+    LANGUAGE = "language"
+
+
 class AlertState(Enum):
     """The states of an alert rule for one session."""
 
@@ -216,6 +222,9 @@ class SessionScore(
     turns: Annotated[int, Meta(ge=0, description="Number of scored turns")]
     late_turns: Annotated[int, Meta(ge=0, description="Turns received out of order, too late")]
     withheld_turns: Annotated[int, Meta(ge=0, description="Turns not scored for lack of consent")]
+    unscored_turns: Annotated[
+        int, Meta(ge=0, description="Stored turns in a language that no bundle in force covers")
+    ] = 0
     low_empathy_risk: Annotated[
         Probability | None,
         Meta(

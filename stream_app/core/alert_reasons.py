@@ -11,10 +11,12 @@ from stream_app.core.variable_words import in_words, is_elapsed, is_flag, told
 
 UNKNOWN: Final = "not known"
 RULE_GONE: Final = "The rule is no longer in force."
+BUNDLE_GONE: Final = "The bundle that scored the session is no longer in force."
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _CLOSING: Final = {
     "end": "The session ended.",
     "withheld": "The session's consent no longer covers what comes.",
+    "language": "A turn followed in a language that is not scored.",
 }
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Alert, AlertState, TurnScore
 from stream_app.core import alerts
+from stream_app.core.alert_reasons import BUNDLE_GONE
 from stream_app.core.alerts import AlertStatus, Cause, Moment
 from stream_app.core.empathy import EmpathyModel
 from stream_app.core.rules import NO_RULES, RuleSet
@@ -17,12 +18,13 @@ from stream_app.core.watch import Facts
 class Alerting:
     """Holds the rules; the session's state has each rule's status.
 
-    ``failures``: number of failed evaluations of expressions; cleared when reported.
+    ``bundle``: whose sessions it is for. ``failures``: number of failed evaluations of expressions;
+    cleared when reported.
     """
 
     def __init__(self, rules: RuleSet, model: EmpathyModel | None, bundle: str) -> None:
         self._model = model
-        self._bundle = bundle
+        self.bundle = bundle
         self.rules = NO_RULES
         self.failures: Counter[str] = Counter()
         self._names: frozenset[str] = frozenset()
@@ -90,6 +92,18 @@ class Alerting:
                 found += alerts.close(rule, status, reading, moment)
         return found
 
+    def lapse(self, state: SessionState, at: datetime, facts: Facts, cause: Cause) -> list[Alert]:
+        """End pending alerts because a turn is not scored; firing ones go on."""
+        clock = state.watch.reach(at)
+        moment = self._moment(state, None, clock, cause=cause)
+        reading = self._reading(state, facts, clock)
+        found: list[Alert] = []
+        for rule in self.rules.rules:
+            status = state.alerts.get(rule.name)
+            if status is not None and status.state is AlertState.PENDING:
+                found += alerts.close(rule, status, reading, moment)
+        return found
+
     def _end_removed(self, state: SessionState, moment: Moment) -> list[Alert]:
         """End the alerts of rules that were removed.
 
@@ -110,7 +124,7 @@ class Alerting:
         cause: Cause = Cause.CONDITION,
     ) -> Moment:
         digest = self.rules.digest
-        return Moment(state.session_id, self._bundle, seq, at, counsellor_turn, digest, cause)
+        return Moment(state.session_id, self.bundle, seq, at, counsellor_turn, digest, cause)
 
     def _reading(self, state: SessionState, facts: Facts, clock: datetime) -> Reading:
         return Reading(
@@ -125,6 +139,18 @@ class Alerting:
             failures=self.failures,
             catalogue=self.rules.catalogue,
         )
+
+
+def end_with_bundle(state: SessionState, bundle: str) -> list[Alert]:
+    """End all alerts of a session whose bundle is no longer in force."""
+    at = state.last_activity_at or state.watch.clock
+    if at is None:
+        return []
+    moment = Moment(state.session_id, bundle, None, state.watch.reach(at))
+    found: list[Alert] = []
+    for name, status in state.alerts.items():
+        found += alerts.abandon(name, status, moment, BUNDLE_GONE)
+    return found
 
 
 _LIVE = (AlertState.PENDING, AlertState.FIRING)

@@ -55,6 +55,7 @@ class Cause(Enum):
     TIME = "time"
     END = "end"
     WITHHELD = "withheld"
+    LANGUAGE = "language"
 
 
 class Moment(Struct, frozen=True):
@@ -125,8 +126,8 @@ def close(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> 
             return []
 
 
-def abandon(name: str, status: AlertStatus, moment: Moment) -> list[Alert]:
-    """End the alert of a removed rule: pending lapses, firing resolves."""
+def abandon(name: str, status: AlertStatus, moment: Moment, reason: str = RULE_GONE) -> list[Alert]:
+    """End the alert of a removed rule or bundle: pending lapses, firing resolves."""
     previous, held = status.state, list(status.held)
     status.state, status.turns_in_state, status.held = AlertState.INACTIVE, 0, []
     status.since = status.due_at = None
@@ -148,7 +149,7 @@ def abandon(name: str, status: AlertStatus, moment: Moment) -> list[Alert]:
             episode=status.episode,
             seq=moment.seq,
             occurred_at=moment.at,
-            reason=RULE_GONE,
+            reason=reason,
             value=None,
             threshold=None,
             values={},

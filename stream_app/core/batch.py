@@ -13,6 +13,7 @@ from stream_app.contracts.scores import (
     SessionScore,
     Stage,
     TurnScore,
+    Unscored,
 )
 from stream_app.core.consent import ConsentRecord
 from stream_app.core.session_state import Versioned
@@ -28,13 +29,14 @@ class SetAside(Struct, frozen=True):
 class StoredTurn(Struct, frozen=True):
     """A turn to be stored; the store redacts its text.
 
-    ``from_first_counsellor``: its speaker may read the session.
+    ``from_first_counsellor``: its speaker may read the session. ``unscored``: why it has no score.
     """
 
     turn: Turn
     late: bool
     produced_at: datetime | None = None
     from_first_counsellor: bool = False
+    unscored: Unscored | None = None
 
 
 class ShadowScore(Struct, frozen=True):

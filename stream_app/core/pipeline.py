@@ -1,6 +1,6 @@
 """The batch loop: sessions accept the events, one call scores what is due, the scores are added."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
@@ -16,14 +16,16 @@ from stream_app.contracts.scores import (
 from stream_app.core.alerting import Alerting
 from stream_app.core.baselines import BaselineBook, NoBaselines
 from stream_app.core.batch import BatchResult, SetAside, StoredTurn
-from stream_app.core.encodings import Encodings
+from stream_app.core.encodings import Encodings, ToEncode
 from stream_app.core.environment import Environment, Policy
 from stream_app.core.heads import kept
 from stream_app.core.ports import Encoding, Scorer, TraceHeaders
+from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
 from stream_app.core.session import Fate, Session, Step, ToScore
+from stream_app.core.session_bundles import assign, at_event, leave_removed
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.core.shadow import Shadow
-from stream_app.core.window import WindowTurn
+from stream_app.core.window import ScoringRequest
 from stream_app.errors import ContractError
 
 NO_HEADERS: Final[Mapping[str, bytes]] = MappingProxyType({})
@@ -79,36 +81,55 @@ def _framed_error(problem: ContractError, schema_id: int) -> ContractError:
     return ContractError(problem.code, f"{problem.detail} (framed with schema id {schema_id})")
 
 
+def environment_of(
+    scorer: Scorer, policy: Policy, baselines: BaselineBook | None = None
+) -> Environment:
+    """What sessions of a scorer's bundle share."""
+    return Environment(
+        policy,
+        scorer.bundle_id,
+        scorer.empathy,
+        scorer.outcomes,
+        Alerting(policy.rules, scorer.empathy, scorer.bundle_id),
+        baselines or NoBaselines(),
+        kept(scorer.heads),
+    )
+
+
 class Pipeline:
     """Processes batches; has no session state of its own."""
 
     def __init__(
         self, scorer: Scorer, policy: Policy, baselines: BaselineBook | None = None
     ) -> None:
-        self._scorer = scorer
+        self.environment = environment_of(scorer, policy, baselines)
+        self.bundles = BundlesInForce(ScoringBundle(scorer, self.environment))
         self.shadow: Shadow | None = None
-        self.encodings = Encodings(scorer, policy)
-        self.environment = Environment(
-            policy,
-            scorer.bundle_id,
-            scorer.empathy,
-            scorer.outcomes,
-            Alerting(policy.rules, scorer.empathy, scorer.bundle_id),
-            baselines or NoBaselines(),
-            kept(scorer.heads),
-        )
+        self.encodings = Encodings(scorer, policy, self.bundles)
 
     @property
     def bundle_id(self) -> str:
-        """The bundle that scores turns."""
+        """The default bundle, which is in the key of every session's state."""
         return self.environment.bundle_id
+
+    def adopt(self, bundles: BundlesInForce) -> None:
+        """Replace the bundles in force, between batches; the default one stays."""
+        self.bundles = self.encodings.bundles = bundles
+
+    def new_states(self, session_ids: Iterable[str], bundle: ScoringBundle) -> dict[str, Versioned]:
+        """States of new sessions that this bundle scores, whatever the routes say."""
+        chosen = None if bundle is self.bundles.default else bundle.choice
+        return {
+            key: Versioned(SessionState(key, self.bundle_id, chosen=chosen)) for key in session_ids
+        }
 
     def process(self, batch: list[Received], states: dict[str, Versioned]) -> BatchResult:
         """Process a batch; ``states`` holds the known sessions and is updated in place."""
         result = BatchResult()
+        bundles = self.bundles
         sessions: dict[str, Session] = {}
-        steps: list[tuple[Session, Step]] = []
-        turns: list[tuple[Turn, WindowTurn, Encoding | None]] = []
+        steps: list[tuple[Session, ScoringBundle, Step]] = []
+        turns: list[ToEncode] = []
         for received in batch:
             event = received.event
             if isinstance(event, ContractError):
@@ -116,33 +137,37 @@ class Pipeline:
                 continue
             session = sessions.get(event.session_id)
             if session is None:
-                session = sessions[event.session_id] = self._session(event.session_id, states)
+                session = self._session(event.session_id, states, bundles, result)
+                sessions[event.session_id] = session
+            bundle, unscored = at_event(session.state, event, bundles)
+            session.move_to(bundle.environment)
             try:
-                accepted = session.accept(event)
+                accepted = session.accept(event, unscored)
             except ContractError as problem:
                 _set_aside(result, received, problem)
                 continue
-            steps += [(session, step) for step in accepted.steps]
+            steps += [(session, bundle, step) for step in accepted.steps]
             result.counts[accepted.fate.value] += 1
             if accepted.changes:
                 result.sessions[event.session_id] = versioned = states[event.session_id]
                 versioned.partition = received.source.partition
+                if isinstance(event, Turn) and unscored is None:
+                    assign(session.state, bundle, bundles)
             if accepted.consent is not None:
                 result.consents.append(accepted.consent)
             if isinstance(event, Turn) and accepted.turn is not None:
-                turns.append((event, accepted.turn, received.encoding))
+                turns.append(ToEncode(event, accepted.turn, received.encoding, bundle))
                 stored = StoredTurn(
                     event,
                     accepted.turn.late,
                     received.produced_at,
                     accepted.from_first_counsellor,
+                    accepted.unscored,
                 )
                 result.turns.append(stored)
             elif isinstance(event, Outcome) and accepted.fate is Fate.OUTCOME:
                 result.outcomes.append(event)
-        self.encodings.attach(turns)
-        if self.shadow is not None:
-            self.shadow.encode([(turn, kept) for turn, kept, _ in turns])
+        self._encode([item for item in turns if not item.kept.withheld])
         self._carry_out(steps, result)
         result.session_scores = [sessions[session_id].score() for session_id in result.sessions]
         return result
@@ -154,43 +179,77 @@ class Pipeline:
         another turn arrives, the final scores are rewritten.
         """
         result = BatchResult(sessions=dict(states))
-        copies = [
-            Session(unpack(pack(versioned.state)), self.environment)
-            for versioned in states.values()
+        found = [
+            (versioned.state, self.bundles.of(versioned.state)) for versioned in states.values()
         ]
-        self._carry_out([(copy, step) for copy in copies for step in copy.flush_idle()], result)
-        result.session_scores = [copy.score(SessionStatus.IDLE) for copy in copies]
+        copies = [
+            (Session(unpack(pack(state)), bundle.environment), bundle)
+            for state, bundle in found
+            if bundle is not None  # of others only the status changes, until their next event
+        ]
+        self._carry_out(
+            [(copy, bundle, step) for copy, bundle in copies for step in copy.flush_idle()], result
+        )
+        result.session_scores = [copy.score(SessionStatus.IDLE) for copy, _ in copies]
         return result
 
     def fire_due(self, states: dict[str, Versioned], now: datetime) -> BatchResult:
         """Fire the timed rules that are due by ``now`` in sessions without new events."""
         result = BatchResult()
         for session_id, versioned in states.items():
-            session = Session(versioned.state, self.environment)
-            if alerts := session.fire_due(now):
+            alerts = leave_removed(versioned.state, self.bundles) or []
+            bundle = self.bundles.of(versioned.state) or self.bundles.default
+            session = Session(versioned.state, bundle.environment)
+            alerts += session.fire_due(now)
+            if alerts:
                 result.alerts += alerts
                 result.sessions[session_id] = versioned
                 result.session_scores.append(session.score())
         return result
 
-    def _session(self, session_id: str, states: dict[str, Versioned]) -> Session:
+    def _session(
+        self,
+        session_id: str,
+        states: dict[str, Versioned],
+        bundles: BundlesInForce,
+        result: BatchResult,
+    ) -> Session:
         if session_id not in states:
-            states[session_id] = Versioned(SessionState(session_id, self.bundle_id))
-        return Session(states[session_id].state, self.environment)
+            new = SessionState(session_id, self.bundle_id, undecided=True)
+            states[session_id] = Versioned(new)
+        versioned = states[session_id]
+        alerts = leave_removed(versioned.state, bundles)
+        if alerts is not None:
+            result.alerts += alerts
+            result.sessions[session_id] = versioned
+        return Session(versioned.state, self.environment)
 
-    def _carry_out(self, steps: list[tuple[Session, Step]], result: BatchResult) -> None:
-        """Score all requests in one call and add the scores in log order."""
-        due = [
-            (session.state.session_id, step.request)
-            for session, step in steps
-            if isinstance(step, ToScore)
-        ]
-        scores = iter(self._scorer.score([request for _, request in due]))
+    def _encode(self, turns: Sequence[ToEncode]) -> None:
+        self.encodings.attach(turns)
         if self.shadow is not None:
-            result.shadow_scores += self.shadow.score(due)
-        for session, step in steps:
+            own = [item for item in turns if item.bundle is self.bundles.default]
+            self.shadow.encode([(item.turn, item.kept) for item in own])
+
+    def _carry_out(
+        self, steps: list[tuple[Session, ScoringBundle, Step]], result: BatchResult
+    ) -> None:
+        """Score the requests with one call for each bundle, and add the scores in log order."""
+        requests: dict[ScoringBundle, list[ScoringRequest]] = {}
+        for _, bundle, step in steps:
             if isinstance(step, ToScore):
-                score, alerts = session.add(step, next(scores))
+                requests.setdefault(bundle, []).append(step.request)
+        scores = {bundle: iter(bundle.scorer.score(of)) for bundle, of in requests.items()}
+        if self.shadow is not None:
+            result.shadow_scores += self.shadow.score(
+                [
+                    (session.state.session_id, step.request)
+                    for session, bundle, step in steps
+                    if isinstance(step, ToScore) and bundle is self.bundles.default
+                ]
+            )
+        for session, bundle, step in steps:
+            if isinstance(step, ToScore):
+                score, alerts = session.add(step, next(scores[bundle]))
                 result.turn_scores.append(score)
             else:
                 alerts = session.end_alerts(step)

@@ -27,11 +27,15 @@ from stream_app.core.window import ScoringRequest
 
 
 class Encoding(Struct, frozen=True):
-    """The two vectors of a turn, with its rationales; see ``core.window.WindowTurn``."""
+    """The two vectors of a turn, with its rationales; see ``core.window.WindowTurn``.
+
+    ``encoder``: see ``core.scoring_bundles.ScoringBundle``.
+    """
 
     vectors: bytes
     rationales: dict[str, list[Span]]
     truncated: bool
+    encoder: str = ""
 
 
 class HeadScores(Struct, frozen=True):

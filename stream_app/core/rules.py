@@ -3,12 +3,13 @@
 from datetime import timedelta
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from stream_app.contracts.scores import Severity
 from stream_app.core.conditions import Compiled
 from stream_app.core.variables import CATALOGUE, Catalogue
 from stream_app.core.watch import Facts
+from stream_app.errors import RapportError
 
 SEEN: Final = "seen"
 """Placeholder for the evidence of the low-empathy risk."""
@@ -66,6 +67,12 @@ class Rule(Struct, frozen=True):
         return any(part is not None and part.source == source for part in parts)
 
     @property
+    def variables(self) -> frozenset[str]:
+        """The variables of its expressions."""
+        parts = (self.when, self.clear, self.value, self.threshold)
+        return frozenset(name for part in parts if part is not None for name in part.names)
+
+    @property
     def by_time(self) -> bool:
         """Whether the rule is timed: evaluated after every turn, not only counsellor turns."""
         return self.lasts.time is not None
@@ -85,6 +92,29 @@ class RuleSet(Struct, frozen=True):
     def names(self) -> frozenset[str]:
         """Names of the rules."""
         return frozenset(rule.name for rule in self.rules)
+
+    def for_bundle(self, catalogue: Catalogue, bundle: str) -> "RuleSet":
+        """These rules for sessions of another bundle, whose heads give ``catalogue``.
+
+        Raises:
+            RulesDoNotFit: they use variables that the bundle lacks.
+        """
+        lacking = {rule.name: sorted(rule.variables - catalogue.keys()) for rule in self.rules}
+        if faults := [
+            f"{bundle} lacks {', '.join(names)}, which the rule {name} uses"
+            for name, names in lacking.items()
+            if names
+        ]:
+            raise RulesDoNotFit(faults)
+        return structs.replace(self, catalogue=catalogue)
+
+
+class RulesDoNotFit(RapportError):
+    """Rules in force use variables of heads that a bundle lacks; ``faults``: a sentence each."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
 
 
 NO_RULES: Final = RuleSet()

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from stream_app.contracts.events import Consent, Event, Outcome, Role, SessionEnd, Turn, utc
-from stream_app.contracts.scores import Alert, SessionScore, SessionStatus, TurnScore
+from stream_app.contracts.scores import Alert, SessionScore, SessionStatus, TurnScore, Unscored
 from stream_app.core import miti, window
 from stream_app.core.aggregates import contribution
 from stream_app.core.alerts import Cause
@@ -46,6 +46,7 @@ class Fate(Enum):
     ENDED = "ended"
     OUTCOME = "outcome"
     CONSENT = "consent"
+    LANGUAGE = "language"
 
 
 class ToScore(Struct, frozen=True):
@@ -62,7 +63,7 @@ class ToScore(Struct, frozen=True):
 
 
 class ToEnd(Struct, frozen=True):
-    """Alerts to end, because the session ended or later turns are withheld (``cause``)."""
+    """Alerts to end, because the session ended or a turn is not scored (``cause``)."""
 
     at: datetime
     facts: Facts
@@ -75,8 +76,9 @@ Step = ToScore | ToEnd
 class Accepted(Struct, frozen=True):
     """Result of accepting an event, and the steps that became due.
 
-    ``turn``: to be encoded. ``from_first_counsellor``: the first turn of the session's first
-    counsellor, who may read the session. ``consent``: a record that the event stated.
+    ``turn``: to be stored, and to be encoded unless it is ``unscored``. ``from_first_counsellor``:
+    the first turn of the session's first counsellor, who may read the session. ``consent``: a
+    record that the event stated.
     """
 
     fate: Fate
@@ -84,6 +86,7 @@ class Accepted(Struct, frozen=True):
     turn: WindowTurn | None = None
     from_first_counsellor: bool = False
     consent: ConsentRecord | None = None
+    unscored: Unscored | None = None
 
     @property
     def changes(self) -> bool:
@@ -99,20 +102,24 @@ class Session:
         self._env = environment
         self._risk_by_turn: list[tuple[int, float]] = []
 
+    def move_to(self, environment: Environment) -> None:
+        """Continue with another bundle's environment, before the session has scores of any."""
+        self._env = environment
+
     @property
     def status(self) -> SessionStatus:
         """Open until the session's end has been accepted."""
         return SessionStatus.CLOSED if self.state.closed else SessionStatus.OPEN
 
-    def accept(self, event: Event) -> Accepted:
-        """Accept the next event of the log.
+    def accept(self, event: Event, unscored: Unscored | None = None) -> Accepted:
+        """Accept the next event of the log; ``unscored``: why a turn must not be scored.
 
         Raises:
             ContractError: with code ``conflicting-duplicate`` or ``after-end``; nothing changed.
         """
         match event:
             case Turn():
-                return self._accept_turn(event)
+                return self._accept_turn(event, unscored)
             case SessionEnd():
                 return self.end(event)
             case Outcome():
@@ -172,7 +179,7 @@ class Session:
         return score, alerts
 
     def end_alerts(self, step: ToEnd) -> list[Alert]:
-        """End pending and firing alerts."""
+        """End pending and firing alerts; an unscored turn ends only pending ones."""
         state, alerting = self.state, self._env.alerting
         alerts = alerting.fire_overdue(state, step.at, step.facts)
         if step.cause is Cause.END:
@@ -180,6 +187,8 @@ class Session:
         else:
             state.watch.forget_waiting()
             state.exchanges.forget()
+        if step.cause is Cause.LANGUAGE:
+            return alerts + alerting.lapse(state, step.at, step.facts, step.cause)
         return alerts + alerting.close(state, step.at, step.facts, step.cause)
 
     def score(self, status: SessionStatus | None = None) -> SessionScore:
@@ -190,13 +199,14 @@ class Session:
         return SessionScore(
             **{name: getattr(measures, name) for name in measures.__struct_fields__},
             session_id=state.session_id,
-            bundle=state.bundle,
+            bundle=self._env.bundle_id,
             status=status or self.status,
             started_at=state.started_at,
             last_activity_at=state.last_activity_at,
             turns=state.aggregates.turns,
             late_turns=state.aggregates.late_turns,
             withheld_turns=state.withheld_turns,
+            unscored_turns=state.unscored_turns,
             low_empathy_risk=state.risk,
             empathy_index=found.index if found else None,
             empathy_interval=(found.low, found.high) if found else None,
@@ -208,7 +218,7 @@ class Session:
             miti=miti.miti_summary(state.miti),
         )
 
-    def _accept_turn(self, event: Turn) -> Accepted:
+    def _accept_turn(self, event: Turn, unscored: Unscored | None) -> Accepted:
         state = self.state
         digest = zlib.crc32(f"{event.speaker_role.value}\n{event.text}".encode())
         placement = window.placement_of(state.window, event.seq, digest)
@@ -229,17 +239,22 @@ class Session:
             digest=digest,
             words=len(event.text.split()),
             late=late,
-            withheld=not self._is_covered,
+            withheld=unscored is not None or not self._is_covered,
         )
         self._note_facts(event, turn.occurred_at)
         if turn.role is Role.CLIENT and not turn.withheld and not self._restricts_clients:
             turn.crisis = bool(find_phrases(event.text))
         requests = window.push(state.window, turn, self._env.policy.window)
         steps = self._steps(requests, turn.occurred_at, self.status)
-        if not turn.withheld:
+        if self._is_covered:
             first = event.speaker_role is Role.COUNSELLOR and not state.has_counsellor
             state.has_counsellor = state.has_counsellor or first
             state.analysed = True
+            if unscored is not None:
+                state.unscored_turns += 1
+                if not late:
+                    steps.append(ToEnd(turn.occurred_at, state.facts, Cause.LANGUAGE))
+                return Accepted(Fate.LANGUAGE, steps, turn, first, stated, unscored)
             return Accepted(Fate.LATE if late else Fate.ACCEPTED, steps, turn, first, stated)
         state.withheld_turns += 1
         if not late:

@@ -17,6 +17,17 @@ from stream_app.core.window import WindowState
 EARLIER_RULE: Final = "low-empathy-risk"
 
 
+class BundleChoice(Struct, frozen=True, array_like=True):
+    """A bundle other than the default one: its id, its digest, and its encoder if it has its own.
+
+    See ``core.scoring_bundles``.
+    """
+
+    bundle: str
+    digest: str
+    encoder: str = ""
+
+
 class SessionState(Struct):
     """Everything needed to continue a session; stored as MessagePack.
 
@@ -27,7 +38,10 @@ class SessionState(Struct):
     ``withheld_outcomes``: checksums of withheld outcomes, so that they stay withheld when re-read.
     ``alerts``: by rule, for rules that have started at least once. ``alert``: of the only rule of
     an earlier release; ``unpack`` moves it to ``alerts``. ``slots``: the stored rows of the
-    window's turns by seq (see ``store.windows``); empty in memory.
+    window's turns by seq (see ``store.windows``); empty in memory. ``bundle``: the default bundle
+    of the installation. ``chosen``: the bundle that scores the session, None for the default one.
+    ``undecided``: no turn has had a language with a bundle yet. ``unscored_turns``: stored without
+    a score.
     """
 
     session_id: str
@@ -62,6 +76,9 @@ class SessionState(Struct):
     outcomes: dict[str, float] = field(default_factory=dict)
     miti: MitiCounts | None = None
     slots: dict[int, int] = field(default_factory=dict)
+    chosen: BundleChoice | None = None
+    undecided: bool = False
+    unscored_turns: int = 0
 
     @property
     def facts(self) -> Facts:

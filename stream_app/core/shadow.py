@@ -1,8 +1,9 @@
 """Scores of a second bundle, computed in silence beside the one in force.
 
 A shadow reads the same requests and gives scores that are stored separately: they change no state,
-alert, aggregate or message. With the same encoder it uses the vectors that were computed already;
-with another one it encodes each turn a second time and keeps the vectors in memory for a while.
+alert, aggregate or message. Sessions of routed bundles have no shadow. With the same encoder it
+uses the vectors that were computed already; with another one it encodes each turn a second time and
+keeps the vectors in memory for a while.
 """
 
 from collections import OrderedDict

@@ -6,11 +6,13 @@ Start at ``bundle.load`` and ``scorer.OnnxScorer``.
 __all__ = [
     "bundle",
     "bundle_pointer",
+    "head_bundle",
     "probe",
     "provider_choice",
     "providers",
     "rationale",
     "recalibration",
+    "routed_bundles",
     "scorer",
     "tokenizer",
 ]

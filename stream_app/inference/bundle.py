@@ -6,7 +6,7 @@
 import hashlib
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field, structs
@@ -21,6 +21,7 @@ from stream_app.errors import BundleError
 from stream_app.inference import bundle_pointer, recalibration
 from stream_app.inference.recalibration import Adaptation
 
+T = TypeVar("T")
 FORMAT: Final = 2
 ADAPTED_FORMAT: Final = 3
 """Of bundles with adaptations, which a release that ignores them must not read."""
@@ -29,6 +30,8 @@ MANIFEST: Final = "bundle.json"
 SHIPPED: Final = Path(__file__).parents[1] / "bundles"
 """Contains a folder for each bundle shipped with Rapport."""
 DEFAULT_BUNDLE: Final = SHIPPED / "default"
+LANGUAGES: Final = ("en",)
+"""Of manifests that name none: all were trained on the English corpora of ``models.data``."""
 
 
 class RationaleSpec(Struct, frozen=True):
@@ -106,7 +109,10 @@ class WindowSpec(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """The content of ``bundle.json``; ``adaptations`` are applied in their order."""
+    """The content of ``bundle.json``; ``adaptations`` are applied in their order.
+
+    ``languages``: BCP 47 ranges of what it was trained on.
+    """
 
     format: int
     name: str
@@ -126,6 +132,7 @@ class Manifest(Struct, frozen=True):
     adaptations: list[Adaptation] = field(default_factory=list)
     training: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
+    languages: list[str] = field(default_factory=lambda: list(LANGUAGES))
 
     @property
     def bundle_id(self) -> str:
@@ -134,9 +141,10 @@ class Manifest(Struct, frozen=True):
 
 
 class _Format(Struct, frozen=True):
-    """The field that manifests of all formats have."""
+    """The field that manifests of all formats have; head bundles name a shared encoder."""
 
     format: int
+    shared_encoder: Any = None
 
 
 class Bundle(Struct, frozen=True):
@@ -186,11 +194,13 @@ def folder_of(path: Path) -> Path:
     return Path(bundle_pointer.read(path)[-1].folder) if path.is_file() else path
 
 
-def load(path: Path = DEFAULT_BUNDLE, pinned: str = "") -> Bundle:
+def load(
+    path: Path = DEFAULT_BUNDLE, pinned: str = "", by: str = "RAPPORT_BUNDLE_DIGEST"
+) -> Bundle:
     """Read and check the bundle in the folder ``path``, or that the file ``path`` names.
 
-    ``pinned``: the only accepted digest of the manifest; empty accepts all. A file has a digest of
-    its own.
+    ``pinned``: the only accepted digest of the manifest; empty accepts all. ``by``: what sets it. A
+    file has a digest of its own.
 
     Raises:
         BundleError: the folder or a file is missing, the manifest is of another format or has
@@ -198,32 +208,48 @@ def load(path: Path = DEFAULT_BUNDLE, pinned: str = "") -> Bundle:
     """
     if path.is_file():
         promoted = bundle_pointer.read(path)[-1]
-        found = load(Path(promoted.folder), pinned or promoted.digest)
+        found = load(Path(promoted.folder), pinned or promoted.digest, by)
         if found.digest != promoted.digest:
             raise BundleError(f"{promoted.folder} is not the bundle that {path} names")
         return found
-    manifest_path = path / MANIFEST
+    raw = read_manifest(path)
+    digest = hashlib.sha256(raw).hexdigest()
+    if pinned and digest != pinned:
+        raise BundleError(
+            f"the bundle {path} has the digest {digest}, but {by} accepts only "
+            f"{pinned}. If you trust this bundle, set it to what `rapport bundle {path}` prints"
+        )
+    manifest = decode_manifest(path, raw, Manifest)
+    graphs = {manifest.encoder.file, manifest.head.file, manifest.tokenizer.file}
+    check_content(path, manifest, graphs)
+    return Bundle(path, manifest, digest)
+
+
+def read_manifest(path: Path) -> bytes:
+    """The bytes of the manifest in a folder; BundleError if there is none."""
     try:
-        raw = manifest_path.read_bytes()
+        return (path / MANIFEST).read_bytes()
     except OSError as problem:
         raise BundleError(
             f"no model bundle at {path}: {problem.strerror}. --bundle and RAPPORT_BUNDLE take a "
             f"shipped bundle's name ({', '.join(shipped())}) or a folder with a {MANIFEST}; "
             "without them the default bundle is used."
         ) from problem
-    digest = hashlib.sha256(raw).hexdigest()
-    if pinned and digest != pinned:
-        raise BundleError(
-            f"the bundle {path} has the digest {digest}, but RAPPORT_BUNDLE_DIGEST accepts only "
-            f"{pinned}. If you trust this bundle, set it to what `rapport bundle {path}` prints"
-        )
+
+
+def decode_manifest(path: Path, raw: bytes, kind: type[T]) -> T:
+    """Decode a manifest of this format; BundleError if it is none."""
     try:
-        _check_format(path, msgspec.json.decode(raw, type=_Format).format)
-        manifest = msgspec.json.decode(raw, type=Manifest)
+        known = msgspec.json.decode(raw, type=_Format)
+        _check_format(path, known.format)
+        if known.shared_encoder is not None and kind is Manifest:
+            raise BundleError(
+                f"{path} is a head bundle, which has no encoder of its own: name it in the file "
+                "RAPPORT_BUNDLE_ROUTES (docs/bundles.md)"
+            )
+        return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise BundleError(f"{manifest_path} is not a bundle manifest: {problem}") from problem
-    _check(path, manifest)
-    return Bundle(path, manifest, digest)
+        raise BundleError(f"{path / MANIFEST} is not a bundle manifest: {problem}") from problem
 
 
 def _check_format(path: Path, found: int) -> None:
@@ -281,8 +307,15 @@ def _check_perceived(path: Path, heads: list[HeadSpec], values: PerceivedValues)
         )
 
 
-def _check(path: Path, manifest: Manifest) -> None:
-    needed = {manifest.encoder.file, manifest.head.file, manifest.tokenizer.file}
+def check_content(path: Path, manifest: Manifest, graphs: set[str]) -> None:
+    """Check what the manifest says, and every file against its SHA-256.
+
+    ``graphs``: the files that the folder must have besides probes.
+
+    Raises:
+        BundleError: something does not fit.
+    """
+    needed = set(graphs)
     needed.update(probe.file for probe in (manifest.distress, manifest.crisis) if probe)
     if missing := sorted(needed - manifest.files.keys()):
         raise BundleError(f"{path / MANIFEST} has no SHA-256 for {', '.join(missing)}")

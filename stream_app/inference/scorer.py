@@ -14,7 +14,7 @@ from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest
-from stream_app.inference.bundle import Bundle, HeadSpec, share_encoder
+from stream_app.inference.bundle import Bundle, HeadSpec
 from stream_app.inference.encoder import TokenOutput, TurnEncoder
 from stream_app.inference.head import ContextHead
 from stream_app.inference.probe import TurnProbe
@@ -34,7 +34,8 @@ class OnnxScorer:
     """Scores with a bundle; thread-safe.
 
     ``threads`` of each session on a CPU; the encoder computes ``at_once`` batches at a time.
-    ``beside``: a scorer whose encoder is used as well, instead of loading an equal one.
+    ``shared``: the scorer whose encoder and tokeniser it uses, for a head bundle
+    (``inference.head_bundle``). Rationales then are those of that scorer's bundle.
     """
 
     def __init__(
@@ -44,13 +45,13 @@ class OnnxScorer:
         threads: int = 1,
         *,
         at_once: int = 1,
-        beside: "OnnxScorer | None" = None,
+        shared: "OnnxScorer | None" = None,
     ) -> None:
         manifest = bundle.manifest
         self.bundle = bundle
-        if beside is not None and share_encoder(bundle.manifest, beside.bundle.manifest):
-            self.tokenizer: TextTokenizer = beside.tokenizer
-            self.encoder: TurnEncoder = beside.encoder
+        if shared is not None:
+            self.tokenizer: TextTokenizer = shared.tokenizer
+            self.encoder: TurnEncoder = shared.encoder
         else:
             self.tokenizer = TextTokenizer(
                 bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens
@@ -58,6 +59,7 @@ class OnnxScorer:
             self.encoder = TurnEncoder(
                 bundle.file(manifest.encoder.file), manifest.encoder, provider, threads, at_once
             )
+        self._rationale_heads = shared.bundle.manifest.heads if shared else manifest.heads
         self.head = ContextHead(
             bundle.file(manifest.head.file),
             Provider.CPU,  # small products: transfers would cost more than computing them
@@ -126,7 +128,7 @@ class OnnxScorer:
     ) -> dict[str, list[Span]]:
         wanted = [
             (head.name, head.rationale)
-            for head in self._heads
+            for head in self._rationale_heads
             if head.rationale is not None and (role is None or role in head.roles)
         ]
         if not wanted:

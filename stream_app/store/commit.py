@@ -70,6 +70,9 @@ def prepare(
         new_keys.append(row)
     over = [key for key, status in statuses.items() if status is not SessionStatus.OPEN]
     over += [record.session_id for record in result.consents if record.withdraws]
+    # without a score of the session, nothing but its status changes (``Pipeline.flush_idle``)
+    idle = dict.fromkeys(sessions.keys() - statuses.keys(), SessionStatus.IDLE)
+    statuses |= idle
     split = {session_id: windows.split_state(v) for session_id, v in sessions.items()}
     turns = [_turn_row(turn, privacy, now, observe_redaction) for turn in result.turns]
     for turn in turns:

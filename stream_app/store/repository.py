@@ -47,22 +47,25 @@ class Store(Database):
 
     def prepare(self, bundle: str, digest: str, manifest: dict[str, Any], redact: bool) -> None:
         """Register the bundle and load what commits need: keys and primary keys."""
-        with self.transaction() as connection:
-            self.upsert(
-                connection,
-                tables.bundles,
-                [
-                    {
-                        "bundle": bundle,
-                        "digest": digest,
-                        "manifest": manifest,
-                        "first_used_at": self._now(),
-                    }
-                ],
-                keep=True,
-            )
+        self.register_bundle(bundle, digest, manifest)
         self.load_privacy(redact)
         self.load_primary_keys()
+
+    def register_bundle(self, bundle: str, digest: str, manifest: dict[str, Any]) -> str:
+        """Store the manifest of a bundle that is going to score, unless its id is known.
+
+        Returns the digest that is registered for this id.
+        """
+        row = {
+            "bundle": bundle,
+            "digest": digest,
+            "manifest": manifest,
+            "first_used_at": self._now(),
+        }
+        query = sa.select(tables.bundles.c.digest).where(tables.bundles.c.bundle == bundle)
+        with self.transaction() as connection:
+            self.upsert(connection, tables.bundles, [row], keep=True)
+            return str(connection.scalar(query))
 
     def load_privacy(self, redact: bool) -> None:
         """Load the installation's keys, for pseudonyms and for encryption.

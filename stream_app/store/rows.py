@@ -35,6 +35,7 @@ def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
         "produced_at": stored.produced_at,
         "stored_at": now,
         "words": len(turn.text.split()),
+        "unscored": stored.unscored.value if stored.unscored is not None else None,
     }
 
 

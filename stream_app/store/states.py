@@ -49,6 +49,30 @@ class SessionStates:
         with self._database.reading() as connection:
             return dict(connection.execute(query).all())
 
+    def open_without_their_bundle(self, default: str, in_force: Sequence[str]) -> dict[str, int]:
+        """Number of sessions that have not ended, by the bundle of their latest scores.
+
+        Of sessions with a state under the default bundle, those whose latest scores are of a bundle
+        that is not in force.
+        """
+        scores, later = tables.session_scores, tables.session_scores.alias()
+        same = sa.exists().where(
+            tables.session_states.c.session_id == scores.c.session_id,
+            tables.session_states.c.bundle == default,
+            tables.session_states.c.status != SessionStatus.CLOSED.value,
+        )
+        moved = sa.exists().where(
+            later.c.session_id == scores.c.session_id, later.c.bundle.in_(in_force)
+        )
+        query = (
+            sa.select(scores.c.bundle, sa.func.count())
+            .where(scores.c.bundle.not_in(in_force), same, ~moved)
+            .group_by(scores.c.bundle)
+            .order_by(scores.c.bundle)
+        )
+        with self._database.reading() as connection:
+            return dict(connection.execute(query).all())
+
     def load(self, session_ids: Sequence[str], bundle: str) -> dict[str, Versioned]:
         """The stored states of these sessions, in this order; unknown ones are left out."""
         if not session_ids:

@@ -198,6 +198,7 @@ turns = Table(
     Column("produced_at", UtcDateTime),
     Column("stored_at", UtcDateTime, nullable=False),
     Column("words", Integer),
+    Column("unscored", String(16)),
     Index(None, "stored_at", postgresql_where=_HAS_TEXT, sqlite_where=_HAS_TEXT),
 )
 
@@ -275,6 +276,7 @@ session_scores = Table(
     Column("complex_reflection_share", Double),
     Column("open_question_share", Double),
     Column("miti", OptionalJson),
+    Column("unscored_turns", Integer, nullable=False, server_default="0"),
     Index(None, "status", "low_empathy_risk"),
     Index(None, "started_at", "session_id"),
     Index(None, "last_activity_at", "session_id"),

@@ -7,6 +7,7 @@ __all__ = [
     "agents",
     "app",
     "broker",
+    "bundle_loading",
     "dead_letters",
     "erasing",
     "health",

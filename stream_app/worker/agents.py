@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from aiokafka.errors import MessageSizeTooLargeError
@@ -40,6 +40,9 @@ from stream_app.worker.record_decoder import RecordDecoder
 from stream_app.worker.rule_loading import RuleReloader
 from stream_app.worker.timers import periodic
 from stream_app.worker.watermarks import Watermarks
+
+if TYPE_CHECKING:  # it needs ONNX Runtime, which the console has not
+    from stream_app.worker.bundle_loading import BundleReloader
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -84,6 +87,7 @@ class TurnAgent:
         finish_erasures: Callable[[Any], Coroutine[Any, Any, None]],
         tracing: Tracing = OFF,
         schema_ids: Mapping[str, int] = NO_SCHEMA_IDS,
+        bundles: "BundleReloader | None" = None,
     ) -> None:
         """``schema_ids``: by topic; see ``publishing.publish``."""
         self.health = health
@@ -99,6 +103,7 @@ class TurnAgent:
         self._finish_erasures = finish_erasures
         self._tracing = tracing
         self._schema_ids = schema_ids
+        self._bundles = bundles
         self._baselines_at = time.monotonic()
         self._watermarks = Watermarks()
         self._decoder = RecordDecoder(metrics, tracing)
@@ -121,6 +126,7 @@ class TurnAgent:
         self._app.timer(HEALTH_EVERY, on_leader=False)(self._report_health)
         self._app.timer(TICK_EVERY, on_leader=False)(self._fire_due_rules)
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
+        self._app.timer(RULES_EVERY, on_leader=False)(self._reload_bundles)
         self._app.timer(ERASED_EVERY, on_leader=False)(self._forget_erased)
         self._app.timer(WITHDRAWALS_EVERY, on_leader=False)(self._carry_out_withdrawals)
         self._app.timer(ERASURES_EVERY, on_leader=False)(self._finish_erased)
@@ -285,6 +291,15 @@ class TurnAgent:
             if time.monotonic() - self._baselines_at >= BASELINES_EVERY:
                 self._baselines_at = time.monotonic()
                 await self._blocking(self._reload_baselines)
+
+    @periodic("bundles.failed")
+    async def _reload_bundles(self) -> None:
+        """Load changed bundles while batches go on, and adopt them between two batches."""
+        bundles = self._bundles
+        if bundles is None or not await asyncio.to_thread(bundles.load_if_changed):
+            return
+        async with self._exclusive:
+            await self._blocking(bundles.adopt)
 
     @periodic("erased.failed")
     async def _forget_erased(self) -> None:

@@ -10,6 +10,7 @@ SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 
 TURN_SECONDS = (0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0)
 WATCHED_REASONS = ("implausible-time", "unprocessable")
 DEAD_LETTER = "dead-letter"
+UNSCORED = "language"
 RELOADS = ("adopted", "refused")
 EVENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
@@ -101,6 +102,12 @@ class WorkerMetrics:
             ["outcome"],
             registry=self.registry,
         )
+        self.bundles = Gauge(
+            "rapport_bundles",
+            "Bundles of the routes file, with the default one: in_force, or refused",
+            ["state"],
+            registry=self.registry,
+        )
         self.redaction_seconds = Histogram(
             "rapport_redaction_seconds",
             "Time to mask personal details in the text of one turn",
@@ -141,6 +148,7 @@ class WorkerMetrics:
         for outcome in RELOADS:
             self.rule_reloads.labels(outcome)
         self.events.labels(DEAD_LETTER)
+        self.events.labels(UNSCORED)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

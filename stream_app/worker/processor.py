@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, TypeVar
 
 import structlog
@@ -28,6 +29,7 @@ from tenacity import (
 from stream_app.contracts import plausible, scores
 from stream_app.contracts.events import Event
 from stream_app.contracts.plausible import PlausibleTimes
+from stream_app.core.alerting import Alerting
 from stream_app.core.batch import BatchResult, ShadowScore
 from stream_app.core.pipeline import Pipeline, Received
 from stream_app.core.ports import Encoding, LogPosition, Message, SessionStore
@@ -244,14 +246,17 @@ class BatchProcessor:
         self.retrying(lambda: self._store.check_positions(known))
 
     def run_self_test(self) -> None:
-        """Process a synthetic session with model and database, and roll it back.
+        """Process a synthetic session of each bundle with the database, and roll it back.
 
         Raises:
             Exception: this fails, too, so no event is the cause.
         """
-        result = self._pipeline.process(synthetic_session(), {})
-        messages = list(self._messages(result))
-        self.retrying(lambda: self._store.dry_run(result, messages))
+        for bundle in self._pipeline.bundles:
+            session = synthetic_session()
+            states = self._pipeline.new_states(_sessions_of(session), bundle)
+            result = self._pipeline.process(session, states)
+            messages = list(self._messages(result))
+            self.retrying(partial(self._store.dry_run, result, messages))
 
     def flush_idle(self, before: datetime, partitions: Sequence[int]) -> Committed | None:
         """Flush and commit sessions last heard of before ``before``; None if there are none."""
@@ -369,7 +374,14 @@ class BatchProcessor:
         bundle = self._pipeline.bundle_id
         return {
             key: Versioned(
-                SessionState(key, bundle, consent=False, withdrawn=True, consent_version=version)
+                SessionState(
+                    key,
+                    bundle,
+                    consent=False,
+                    withdrawn=True,
+                    consent_version=version,
+                    undecided=True,
+                )
             )
             for key, version in found.items()
         }
@@ -415,7 +427,10 @@ class BatchProcessor:
 
     def _report_rules(self) -> None:
         """Count rules that failed to evaluate; log each of them once per file of rules."""
-        alerting = self._pipeline.environment.alerting
+        for bundle in self._pipeline.bundles:
+            self._report_rules_of(bundle.environment.alerting)
+
+    def _report_rules_of(self, alerting: Alerting) -> None:
         for source, count in alerting.failures.items():
             for rule in alerting.rules.rules:
                 if not rule.uses(source):
@@ -593,6 +608,10 @@ class BatchProcessor:
             attempt=attempt.attempt_number,
             waited_s=attempt.seconds_since_start,
         )
+
+
+def _sessions_of(batch: Iterable[Received]) -> list[str]:
+    return sorted({key for received in batch if (key := _session_of(received)) is not None})
 
 
 def _session_of(received: Received) -> str | None:

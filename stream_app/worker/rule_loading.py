@@ -1,9 +1,12 @@
 """Reloads the alert rules when their file, or the adopted version, has changed."""
 
+from collections.abc import Callable, Iterable
+
 import structlog
 
 from stream_app.core.alerting import Alerting
 from stream_app.core.rule_file import RuleFileError, digest_of, parse
+from stream_app.core.rules import RulesDoNotFit
 from stream_app.store.rule_sources import RuleSource
 from stream_app.worker.metrics import WorkerMetrics
 
@@ -13,9 +16,17 @@ log = structlog.get_logger(__name__)
 class RuleReloader:
     """Adopts changed rules; refuses invalid ones, and the old rules stay in force."""
 
-    def __init__(self, source: RuleSource, alerting: Alerting, metrics: WorkerMetrics) -> None:
+    def __init__(
+        self,
+        source: RuleSource,
+        alerting: Alerting,
+        metrics: WorkerMetrics,
+        routed: Callable[[], Iterable[Alerting]] = tuple,
+    ) -> None:
+        """``routed``: the alerting of the bundles that routes assign, which have the same rules."""
         self._source = source
         self._alerting = alerting
+        self._routed = routed
         self._metrics = metrics
         self._last_digest = alerting.rules.digest
         self._last_faults = ""
@@ -36,17 +47,23 @@ class RuleReloader:
                 return False
             self._last_digest = digest
             rules = parse(text.raw, text.name, self._alerting.rules.catalogue)
-        except RuleFileError as problem:
+            fitted = [
+                (each, rules.for_bundle(each.rules.catalogue, each.bundle))
+                for each in self._routed()
+            ]
+        except (RuleFileError, RulesDoNotFit) as problem:
             self._refuse(problem)
             return False
         self._last_faults = ""
         self._alerting.adopt(rules)
+        for each, own in fitted:
+            each.adopt(own)
         self._metrics.rule_reloads.labels("adopted").inc()
         self._metrics.rules_loaded.set(len(rules.rules))
         log.info("rules.adopted", digest=rules.digest, rules=sorted(rules.names))
         return True
 
-    def _refuse(self, problem: RuleFileError) -> None:
+    def _refuse(self, problem: RuleFileError | RulesDoNotFit) -> None:
         """Log the faults once per text."""
         faults = "\n".join(problem.faults)
         if faults == self._last_faults:

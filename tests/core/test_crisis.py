@@ -10,7 +10,7 @@ from stream_app.contracts.scores import Alert, AlertState, Severity
 from stream_app.core.alerting import Alerting
 from stream_app.core.baselines import NoBaselines
 from stream_app.core.crisis import CRISIS, find_phrases
-from stream_app.core.encodings import Encodings
+from stream_app.core.encodings import Encodings, ToEncode
 from stream_app.core.environment import Environment, Policy
 from stream_app.core.restrictions import parse_restrictions
 from stream_app.core.session import Session, ToScore
@@ -103,7 +103,7 @@ class Talk:
         for event in map(decode, events):
             item = self.session.accept(event)
             if isinstance(event, Turn) and item.turn is not None:
-                encodings.attach([(event, item.turn, None)])
+                encodings.attach([ToEncode(event, item.turn)])
             for step in item.steps:
                 if isinstance(step, ToScore):
                     score, alerts = self.session.add(step, SCORER.score([step.request])[0])

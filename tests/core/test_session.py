@@ -8,7 +8,7 @@ from stream_app.contracts.scores import AlertState, SessionStatus, Stage
 from stream_app.core.alerting import Alerting
 from stream_app.core.alerts import Cause
 from stream_app.core.baselines import NoBaselines
-from stream_app.core.encodings import Encodings
+from stream_app.core.encodings import Encodings, ToEncode
 from stream_app.core.environment import Environment, Policy
 from stream_app.core.session import Accepted, Fate, Session, ToEnd, ToScore
 from stream_app.core.session_state import SessionState, pack, unpack
@@ -36,7 +36,7 @@ def accepted(on: Session, *values: bytes) -> list[Accepted]:
     for event in map(decode, values):
         items.append(item := on.accept(event))
         if isinstance(event, Turn) and item.turn is not None:
-            ENCODINGS.attach([(event, item.turn, None)])
+            ENCODINGS.attach([ToEncode(event, item.turn)])
     return items
 
 

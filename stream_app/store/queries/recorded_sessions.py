@@ -45,6 +45,7 @@ class EndedSession:
     team: str | None
     ended_at: datetime | None
     withheld_turns: int
+    unscored_turns: int
 
 
 def ended(store: Store, scope: Scope, limit: int) -> list[EndedSession]:
@@ -88,8 +89,8 @@ def read(
     Raises:
         NotReproducible: its turns are incomplete.
     """
-    if session.withheld_turns:
-        raise NotReproducible("turns were withheld")
+    if session.withheld_turns or session.unscored_turns:
+        raise NotReproducible("turns were withheld, or not scored for their language")
     found = sa.select(turns).where(turns.c.session_id == session.session_id).order_by(turns.c.seq)
     scored = sa.select(turn_scores).where(
         turn_scores.c.session_id == session.session_id, turn_scores.c.bundle == session.bundle

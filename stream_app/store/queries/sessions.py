@@ -116,6 +116,7 @@ class SessionCard:
     counsellor_turns: int
     late_turns: int
     withheld_turns: int
+    unscored_turns: int
     low_empathy_risk: float | None
     empathy_index: float | None
     empathy_interval: tuple[float, float] | None

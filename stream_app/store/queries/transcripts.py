@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import Stage, TurnScore
+from stream_app.contracts.scores import Stage, TurnScore, Unscored
 from stream_app.store.queries.described import described_by
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
@@ -67,6 +67,10 @@ class TurnRead:
     occurred_at: datetime
     late: bool
     scores: list[ScoreOfTurn] = field(default_factory=list)
+    unscored: Annotated[
+        Unscored | None,
+        Field(description="Why it has no score: `language`, no bundle covers its language"),
+    ] = None
 
     def score(self, bundle: str) -> ScoreOfTurn | None:
         """The best score by a bundle: final before provisional."""
@@ -112,6 +116,7 @@ def read(
             occurred_at=row["occurred_at"],
             late=row["late"],
             scores=scores.get(row["seq"], []),
+            unscored=Unscored(row["unscored"]) if row["unscored"] else None,
         )
         for row in found
     ]

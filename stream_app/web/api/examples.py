@@ -21,6 +21,7 @@ _SESSION: Final = {
     "counsellor_turns": 7,
     "late_turns": 0,
     "withheld_turns": 0,
+    "unscored_turns": 0,
     "low_empathy_risk": 0.61,
     "empathy_index": 0.14,
     "empathy_interval": [0.03, 0.25],

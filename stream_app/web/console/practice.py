@@ -208,6 +208,8 @@ def _why_closed(services: Services, found: PracticeTurn) -> str:
     """Why there is no form; empty if there is one."""
     if found.turn.text is None:
         return "The text of this turn has been deleted, so it cannot be practised."
+    if found.turn.unscored is not None:
+        return "No model in use covers the language of this turn, so it cannot be practised."
     if services.practice is None:
         return OFF
     try:

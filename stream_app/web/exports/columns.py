@@ -71,6 +71,7 @@ SESSIONS: Final = [
             "Turns that arrived out of order, too late to be put in order",
         ),
         ("withheld_turns", _INTEGER, "Turns not scored for lack of consent"),
+        ("unscored_turns", _INTEGER, "Turns not scored for their language"),
         ("low_empathy_risk", _NUMBER, "0-1"),
         ("empathy_index", _NUMBER, "0-1"),
         (
@@ -125,6 +126,7 @@ _BEFORE_TEXT: Final = columns_of(
 )
 _BEFORE_SCORES: Final = columns_of(
     ("late", _BOOLEAN, "Arrived out of order, too late to be put in order"),
+    ("unscored", _TEXT, "Why it has no score: language; empty for scored turns"),
     ("bundle", _TEXT, "The bundle that last scored the session"),
     ("stage", _TEXT, "final, or provisional if there is no final score"),
     ("truncated", _BOOLEAN, "The text was longer than the encoder reads"),
@@ -222,6 +224,7 @@ def turn_row(card: SessionCard, turn: TurnRead, speaker: str) -> Row:
         "domain": card.domain,
         "channel": card.channel,
         "late": turn.late,
+        "unscored": turn.unscored.value if turn.unscored is not None else None,
         "bundle": card.bundle if score else None,
     }
     if score is None:

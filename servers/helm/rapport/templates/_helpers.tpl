@@ -143,6 +143,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- with $kafka.oauth.scope }}{{ $_ := set $own "RAPPORT_KAFKA_OAUTH_SCOPE" . }}{{ end -}}
 {{- end -}}
 {{- if $values.files.rules }}{{ $_ := set $own "RAPPORT_RULES" "/etc/rapport/rules/rules.yaml" }}{{ end -}}
+{{- if and $values.files.routes (eq .component "worker") }}{{ $_ := set $own "RAPPORT_BUNDLE_ROUTES" "/etc/rapport/routes/routes.yaml" }}{{ end -}}
 {{- end -}}
 {{- if eq .component "worker" -}}
 {{- with $values.schemaRegistry -}}
@@ -190,6 +191,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if and $values.files.rules (has .component (list "worker" "web")) }}
 - {name: rules, mountPath: /etc/rapport/rules, readOnly: true}
 {{- end }}
+{{- if and $values.files.routes (eq .component "worker") }}
+- {name: routes, mountPath: /etc/rapport/routes, readOnly: true}
+{{- end }}
 {{- if and $values.files.scorecards (eq .component "web") }}
 - {name: scorecards, mountPath: /etc/rapport/scorecards, readOnly: true}
 {{- end }}
@@ -225,6 +229,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if and $values.files.rules (has .component (list "worker" "web")) }}
 - name: rules
   configMap: {name: {{ $name }}-rules}
+{{- end }}
+{{- if and $values.files.routes (eq .component "worker") }}
+- name: routes
+  configMap: {name: {{ $name }}-routes}
 {{- end }}
 {{- if and $values.files.scorecards (eq .component "web") }}
 - name: scorecards
