@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from stream_app import extras
 from stream_app.analytics import rollups
 from stream_app.core.environment import Policy
+from stream_app.core.intents import NO_INTENTS, IntentSet
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
 from stream_app.core.scorecards import ScorecardFileError, Scorecards
@@ -21,6 +22,7 @@ from stream_app.core.scorecards import parse as parse_scorecards
 from stream_app.core.window import WindowPolicy
 from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
+from stream_app.inference import intents
 from stream_app.notifications.apprise_channel import AppriseChannel
 from stream_app.notifications.connection_guard import parse_allowed
 from stream_app.notifications.escalation import Escalation
@@ -65,6 +67,7 @@ from stream_app.worker import erasing
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, HealthLimits
+from stream_app.worker.intent_loading import IntentReloader
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
 from stream_app.worker.rule_loading import RuleReloader
@@ -115,8 +118,10 @@ def pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
     Raises:
         BundleError: the configured window is larger than the bundle supports.
         RuleFileError: the file of rules is not valid.
+        IntentFileError: the file of intents is not valid.
     """
-    chosen = policy(settings, scorer)
+    wanted = intents.load(settings.intents)
+    chosen = policy(settings, scorer, wanted)
     supported = scorer.bundle.manifest.head.slots
     if chosen.window.before + chosen.window.after > supported:
         raise BundleError(
@@ -124,10 +129,13 @@ def pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
             f"{chosen.window.before + chosen.window.after}; "
             f"{scorer.bundle_id} supports {supported} turns"
         )
-    return Pipeline(scorer, chosen)
+    built = Pipeline(scorer, chosen)
+    if wanted.intents:
+        built.encodings.intent_reader = intents.compare(wanted, scorer)
+    return built
 
 
-def policy(settings: Settings, scorer: Scorer) -> Policy:
+def policy(settings: Settings, scorer: Scorer, wanted: IntentSet = NO_INTENTS) -> Policy:
     """The core's policy; the bundle provides defaults."""
     before, after = scorer.window
     return Policy(
@@ -138,7 +146,7 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
             reorder_turns=settings.reorder_turns,
             reorder_wait=timedelta(seconds=settings.reorder_wait),
         ),
-        rules=rule_sources.load(RuleFile(settings.rules), scorer.heads),
+        rules=rule_sources.load(RuleFile(settings.rules), scorer.heads, wanted),
         require_consent=settings.require_consent,
         restrictions=settings.restrictions,
     )
@@ -382,8 +390,14 @@ def worker(
         )
     )
     source = rule_source(settings, opened)
-    core.environment.alerting.adopt(rule_sources.load(source, scorer.heads))
+    in_force = core.encodings.intent_reader.intents
+    core.environment.alerting.adopt(rule_sources.load(source, scorer.heads, in_force))
     rules = RuleReloader(source, core.environment.alerting, metrics)
+    reloader = None
+    if settings.intents is not None:
+        reloader = IntentReloader(
+            settings.intents, scorer, scorer.heads, core.encodings, rules, metrics
+        )
     agent = TurnAgent(
         app,
         settings,
@@ -401,6 +415,7 @@ def worker(
             settings, opened, lambda: sweep_archive(settings, opened), client, datetime.now(UTC)
         ),
         tracing,
+        reloader,
     )
     agent.attach()
     app.find_start = lambda committed: processor.continue_from(

@@ -17,6 +17,7 @@ RapportError
 ├── BrokerUnavailable    no Kafka broker answers
 ├── BadExpression        a rule's condition is not valid CEL [core.conditions]
 ├── RuleFileError        the file of alert rules is not valid [core.rule_file]
+├── IntentFileError      the file of intents is not valid [core.intent_file]
 ├── ScorecardFileError   the file of scorecards is not valid [core.scorecards]
 ├── NotReproducible      a stored session cannot be replayed [core.recorded_session]
 ├── EventsLeftOut        the consumer skipped events that exist in the log [worker.agents]

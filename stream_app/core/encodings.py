@@ -1,13 +1,17 @@
 """The only module that encodes turns.
 
-An encoding depends only on text and role, so it can be computed before the session's state is
-loaded. Turns not encoded ahead are encoded after the session has accepted them.
+An encoding depends only on text and role, as do the intents found in it, so it can be computed
+before the session's state is loaded. Turns not encoded ahead are encoded after the session has
+accepted them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
+from msgspec import structs
+
 from stream_app.contracts.events import Consent, ConsentStatus, Event, Turn
 from stream_app.core.environment import Policy
+from stream_app.core.intents import IntentReader, NoIntentReader
 from stream_app.core.ports import Encoding, Scorer
 from stream_app.core.session_state import SessionState
 from stream_app.core.window import WindowTurn
@@ -17,11 +21,13 @@ from stream_app.errors import ContractError
 class Encodings:
     """Encodes ahead of acceptance if consent is known, otherwise after it.
 
-    ``ahead`` and ``attach`` may run in two threads; each is called in log order.
+    ``ahead`` and ``attach`` may run in two threads; each is called in log order. ``intent_reader``
+    may be replaced at any time: turns that are encoded later are read with the new one.
     """
 
     def __init__(self, scorer: Scorer, policy: Policy) -> None:
         self._scorer = scorer
+        self.intent_reader: IntentReader = NoIntentReader()
         self._policy = policy
         self._stated: dict[str, bool] = {}
 
@@ -54,6 +60,8 @@ class Encodings:
             encoding = next(made) if ahead is None else ahead
             kept.vectors, kept.rationales = encoding.vectors, encoding.rationales
             kept.truncated = encoding.truncated
+            if kept.intents is not None:
+                kept.intents = encoding.intents
 
     def _is_covered(
         self,
@@ -69,6 +77,10 @@ class Encodings:
 
     def _encode(self, turns: Iterable[Turn]) -> list[Encoding]:
         turns = list(turns)
-        return self._scorer.encode(
-            [turn.text for turn in turns], [turn.speaker_role for turn in turns]
-        )
+        roles = [turn.speaker_role for turn in turns]
+        made = self._scorer.encode([turn.text for turn in turns], roles)
+        hits = self.intent_reader.hits([encoding.vectors for encoding in made], roles)
+        return [
+            structs.replace(encoding, intents=found) if found else encoding
+            for encoding, found in zip(made, hits, strict=True)
+        ]

@@ -4,6 +4,8 @@ import structlog
 
 from stream_app.core.alerting import Alerting
 from stream_app.core.rule_file import RuleFileError, digest_of, parse
+from stream_app.core.rules import RuleSet
+from stream_app.core.variables import Catalogue
 from stream_app.store.rule_sources import RuleSource
 from stream_app.worker.metrics import WorkerMetrics
 
@@ -39,12 +41,30 @@ class RuleReloader:
         except RuleFileError as problem:
             self._refuse(problem)
             return False
+        self._adopt(rules)
+        return True
+
+    def use_catalogue(self, catalogue: Catalogue) -> None:
+        """Read the rules again with other variables; they are adopted, changed or not.
+
+        Raises:
+            RuleFileError: they are not valid with these variables; the old ones stay in force.
+            StoreError: the database with the rules does not answer.
+        """
+        text = self._source.read()
+        rules = parse(text.raw, text.name, catalogue)
+        self._last_digest = digest_of(text.raw)
+        if rules.digest != self._alerting.rules.digest:
+            self._adopt(rules)
+        else:
+            self._alerting.adopt(rules)
+
+    def _adopt(self, rules: RuleSet) -> None:
         self._last_faults = ""
         self._alerting.adopt(rules)
         self._metrics.rule_reloads.labels("adopted").inc()
         self._metrics.rules_loaded.set(len(rules.rules))
         log.info("rules.adopted", digest=rules.digest, rules=sorted(rules.names))
-        return True
 
     def _refuse(self, problem: RuleFileError) -> None:
         """Log the faults once per text."""
