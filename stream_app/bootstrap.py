@@ -296,6 +296,7 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
     from stream_app.web.health import WebHealth  # noqa: PLC0415
     from stream_app.web.identity_provider import IdentityProvider  # noqa: PLC0415
     from stream_app.web.intervention_outbox import InterventionOutbox  # noqa: PLC0415
+    from stream_app.web.known_intents import KnownIntents  # noqa: PLC0415
     from stream_app.web.live_hub import Hub  # noqa: PLC0415
     from stream_app.web.log_ends import LogEnds  # noqa: PLC0415
     from stream_app.web.metrics import WebMetrics  # noqa: PLC0415
@@ -341,6 +342,7 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
             scorecards=scorecards(settings.scorecards),
             rules=rule_source(settings, opened),
             tracing=tracing,
+            intents=KnownIntents(settings.intents),
         )
     )
 

@@ -3,4 +3,14 @@
 Start at ``bundle.load`` and ``scorer.OnnxScorer``.
 """
 
-__all__ = ["bundle", "probe", "provider_choice", "providers", "rationale", "scorer", "tokenizer"]
+__all__ = [
+    "bundle",
+    "intent_model",
+    "intents",
+    "probe",
+    "provider_choice",
+    "providers",
+    "rationale",
+    "scorer",
+    "tokenizer",
+]

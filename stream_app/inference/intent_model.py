@@ -117,10 +117,10 @@ def fit(sentences: Sentences, encode: Encode, penalty: float = PENALTY) -> Fitte
 def units(vectors: Sequence[bytes]) -> Floats:
     """The mean token states of turns with length 1, [turns, hidden].
 
-    Each row depends on its own turn alone, to the last bit.
+    Each row depends on its own turn alone, to the last bit. Zero where there is no direction.
     """
     both = np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), 2, -1)
-    mean = both[:, 1].astype(np.float64)
+    mean = np.nan_to_num(both[:, 1].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     lengths = np.sqrt((mean * mean).sum(axis=1, keepdims=True))
     return np.asarray(mean / np.maximum(lengths, np.finfo(np.float32).tiny))
 

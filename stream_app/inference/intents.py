@@ -11,7 +11,7 @@ from stream_app.contracts.events import Role
 from stream_app.core.intent_file import IntentFileError, parse
 from stream_app.core.intents import NO_INTENTS, Hits, IntentSet
 from stream_app.core.ports import Scorer
-from stream_app.inference.intent_model import Fitted, Sentences, collect, fit, units
+from stream_app.inference.intent_model import Fitted, Floats, Sentences, collect, fit, units
 
 SHIPPED: Final = Path(__file__).parents[1] / "intents"
 """Contains the shipped sets, and the sample of ordinary turns."""
@@ -58,7 +58,7 @@ class IntentComparer:
         whole = np.rint(STEPS * units(vectors)).astype(np.float32)
         # not a matrix product, which would use BLAS threads that spin
         products = np.einsum("nd,kd->nk", whole, self._weights)
-        above = products >= self._least
+        above = (products >= self._least) & whole.any(axis=1)[:, None]
         for row, column in zip(*(places.tolist() for places in above.nonzero()), strict=True):
             if self._of_role[roles[row]][column]:
                 name = self.intents.intents[column].name
@@ -70,6 +70,10 @@ class IntentComparer:
 
         ``without``: a sentence that is not considered; empty with cosine 0 if there is no other.
         """
+        return self.nearest(units([vector])[0], name, without=without)
+
+    def nearest(self, unit: Floats, name: str, *, without: str = "") -> tuple[str, float]:
+        """As ``nearest_example``, of a turn's ``units`` [hidden]."""
         column = self.intents.names.index(name)
         texts = self.sentences.texts
         rows = [
@@ -79,7 +83,7 @@ class IntentComparer:
         ]
         if not rows:
             return "", 0.0
-        own = units([vector])[0] - self.fitted.centre
+        own = unit - self.fitted.centre
         others = self.fitted.units[rows] - self.fitted.centre
         lengths = np.linalg.norm(others, axis=1) * np.linalg.norm(own)
         cosines = others @ own / np.maximum(lengths, np.finfo(np.float64).tiny)
