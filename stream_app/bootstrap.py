@@ -17,6 +17,7 @@ from stream_app import extras
 from stream_app.analytics import rollups
 from stream_app.core.baselines import BaselineBook, NoBaselines
 from stream_app.core.environment import Policy
+from stream_app.core.intents import NO_INTENTS, IntentSet
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
 from stream_app.core.scorecards import ScorecardFileError, Scorecards
@@ -25,6 +26,7 @@ from stream_app.core.shadow import Shadow
 from stream_app.core.window import WindowPolicy
 from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
+from stream_app.inference import intents
 from stream_app.notifications.apprise_channel import AppriseChannel
 from stream_app.notifications.connection_guard import parse_allowed
 from stream_app.notifications.escalation import Escalation
@@ -70,6 +72,7 @@ from stream_app.worker import erasing, schema_registry
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, HealthLimits
+from stream_app.worker.intent_loading import IntentReloader
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
 from stream_app.worker.rule_loading import RuleReloader
@@ -157,6 +160,7 @@ def pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
     Raises:
         BundleError: the configured window is larger than the bundle supports.
         RuleFileError: the file of rules is not valid.
+        IntentFileError: the file of intents is not valid.
         RoutesFileError: the file of bundles and routes is not valid.
     """
     return routed_pipeline(settings, scorer)[0]
@@ -166,7 +170,7 @@ def routed_pipeline(
     settings: Settings, scorer: "OnnxScorer"
 ) -> "tuple[Pipeline, Sequence[Refusal]]":
     """As ``pipeline``, with the bundles of the routes file that were refused."""
-    core = Pipeline(scorer, checked_policy(settings, scorer))
+    core = _default_pipeline(settings, scorer)
     reloader = bundle_reloader(settings, scorer, core)
     reloader.start()
     return core, reloader.refused
@@ -185,14 +189,23 @@ def bundle_ids(settings: Settings) -> list[str]:
     return [each.environment.bundle_id for each in core.bundles]
 
 
-def checked_policy(settings: Settings, scorer: "OnnxScorer") -> Policy:
+def _default_pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
+    """The pipeline with its default bundle and the intents, without routes."""
+    wanted = intents.load(settings.intents)
+    core = Pipeline(scorer, _checked_policy(settings, scorer, wanted))
+    if wanted.intents:
+        core.encodings.intent_reader = intents.compare(wanted, scorer)
+    return core
+
+
+def _checked_policy(settings: Settings, scorer: "OnnxScorer", wanted: IntentSet) -> Policy:
     """The core's policy, with a window that the bundle supports.
 
     Raises:
         BundleError: it supports only smaller ones.
         RuleFileError: the file of rules is not valid.
     """
-    chosen = policy(settings, scorer)
+    chosen = policy(settings, scorer, wanted)
     supported = scorer.bundle.manifest.head.slots
     if chosen.window.before + chosen.window.after > supported:
         raise BundleError(
@@ -245,7 +258,7 @@ def register_bundle(store: Store, scorer: "OnnxScorer") -> StoredBaselines:
     return baselines
 
 
-def policy(settings: Settings, scorer: Scorer) -> Policy:
+def policy(settings: Settings, scorer: Scorer, wanted: IntentSet = NO_INTENTS) -> Policy:
     """The core's policy; the bundle provides defaults."""
     before, after = scorer.window
     return Policy(
@@ -256,7 +269,7 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
             reorder_turns=settings.reorder_turns,
             reorder_wait=timedelta(seconds=settings.reorder_wait),
         ),
-        rules=rule_sources.load(RuleFile(settings.rules), scorer.heads),
+        rules=rule_sources.load(RuleFile(settings.rules), scorer.heads, wanted),
         require_consent=settings.require_consent,
         restrictions=settings.restrictions,
     )
@@ -406,6 +419,7 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
     from stream_app.web.health import WebHealth  # noqa: PLC0415
     from stream_app.web.identity_provider import IdentityProvider  # noqa: PLC0415
     from stream_app.web.intervention_outbox import InterventionOutbox  # noqa: PLC0415
+    from stream_app.web.known_intents import KnownIntents  # noqa: PLC0415
     from stream_app.web.live_hub import Hub  # noqa: PLC0415
     from stream_app.web.log_ends import LogEnds  # noqa: PLC0415
     from stream_app.web.metrics import WebMetrics  # noqa: PLC0415
@@ -451,6 +465,7 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
             scorecards=scorecards(settings.scorecards),
             rules=rule_source(settings, opened),
             tracing=tracing,
+            intents=KnownIntents(settings.intents),
         )
     )
 
@@ -498,7 +513,7 @@ def worker(
     metrics = WorkerMetrics()
     metrics.provider.labels(scorer.provider.value, settings.provider.value).set(1)
     opened = prepared_store(settings, scorer)
-    core = Pipeline(scorer, checked_policy(settings, scorer))
+    core = _default_pipeline(settings, scorer)
     core.environment.baselines = baselines = StoredBaselines(opened, scorer.bundle_id)
     baselines.reload()
     if shadow is not None:
@@ -524,7 +539,8 @@ def worker(
         )
     )
     source = rule_source(settings, opened)
-    core.environment.alerting.adopt(rule_sources.load(source, scorer.heads))
+    in_force = core.encodings.intent_reader.intents
+    core.environment.alerting.adopt(rule_sources.load(source, scorer.heads, in_force))
     routed = bundle_reloader(settings, scorer, core, opened, metrics)
     routed.start()
     rules = RuleReloader(
@@ -533,6 +549,11 @@ def worker(
         metrics,
         lambda: [each.environment.alerting for each in core.bundles.routed.values()],
     )
+    reloader = None
+    if settings.intents is not None:
+        reloader = IntentReloader(
+            settings.intents, scorer, scorer.heads, core.encodings, rules, metrics
+        )
     agent = TurnAgent(
         app,
         settings,
@@ -552,6 +573,7 @@ def worker(
         tracing,
         schema_registry.schema_ids(settings),
         routed,
+        reloader,
     )
     agent.attach()
     app.find_start = lambda committed: processor.continue_from(

@@ -19,6 +19,7 @@ RapportError
 ├── RuleFileError        the file of alert rules is not valid [core.rule_file]
 ├── RulesDoNotFit        rules use heads that a bundle lacks [core.rules]
 ├── RoutesFileError      the file of bundles and routes is not valid [core.routes_file]
+├── IntentFileError      the file of intents is not valid [core.intent_file]
 ├── ScorecardFileError   the file of scorecards is not valid [core.scorecards]
 ├── NotReproducible      a stored session cannot be replayed [core.recorded_session]
 ├── EventsLeftOut        the consumer skipped events that exist in the log [worker.agents]
@@ -68,6 +69,7 @@ RapportError
 ├── ExportRefused        the options of an export do not fit together [commands.export]
 ├── InputError           a file cannot be read, or not as events [commands.event_files]
 │   └── NoEvents         a file does not contain a valid event [commands.event_files]
+├── UtteranceFileError   the file of labelled utterances is not valid [commands.intents]
 └── ChildDied            a child process of `rapport up` exited [commands.up]
 """
 

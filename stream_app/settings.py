@@ -228,6 +228,11 @@ class Settings(BaseSettings):
     )
 
     rules: Path = Field(DEFAULT_RULES, description="File of alert rules; reloaded when it changes")
+    intents: Path | None = Field(
+        None,
+        description="File of intents, or a shipped set (service, crisis, mi_non_adherent), for "
+        "which turns are searched; reloaded when it changes. Default: none",
+    )
     scorecards: Path = Field(
         DEFAULT_SCORECARDS, description="File of scorecards for reviews; read when the web starts"
     )

@@ -13,6 +13,7 @@ from stream_app.cli import (
     database,
     dead_letters,
     inspection,
+    intents,
     keys,
     privacy,
     reporting,
@@ -36,6 +37,7 @@ app.add_typer(reporting.longitudinal, name="rollups")
 app.add_typer(database.database, name="db")
 app.add_typer(dead_letters.letters, name="dead-letters")
 app.add_typer(rules.alert_rules, name="rules")
+app.add_typer(intents.turn_intents, name="intents")
 app.add_typer(reviews.cards, name="scorecards")
 app.add_typer(reviews.sampling, name="reviews")
 app.add_typer(rules.usual, name="baselines")

@@ -17,8 +17,10 @@ from sqlalchemy.exc import ArgumentError
 from stream_app import __version__, bootstrap, extras, setting_names
 from stream_app.analytics import schema as reporting
 from stream_app.core.heads import Head
+from stream_app.core.intents import IntentSet
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
+from stream_app.inference import intents
 from stream_app.notifications.rota import LOOK_AHEAD
 from stream_app.sealing.sources import readable_by_others
 from stream_app.settings import RulesSource, Settings
@@ -120,16 +122,17 @@ def _routes(settings: Settings) -> str:
 def _rules(settings: Settings) -> str:
     heads = bundles.load(settings.bundle).manifest.heads
     if settings.rules_source is RulesSource.FILE:
-        return _rules_of(RuleFile(settings.rules), heads)
+        return _rules_of(RuleFile(settings.rules), heads, intents.load(settings.intents))
     store = bootstrap.store(settings)
     try:
-        return _rules_of(bootstrap.rule_source(settings, store), heads)
+        source = bootstrap.rule_source(settings, store)
+        return _rules_of(source, heads, intents.load(settings.intents))
     finally:
         store.close()
 
 
-def _rules_of(source: RuleSource, heads: Sequence[Head]) -> str:
-    rules = rule_sources.load(source, heads)
+def _rules_of(source: RuleSource, heads: Sequence[Head], known: IntentSet) -> str:
+    rules = rule_sources.load(source, heads, known)
     names = ", ".join(rule.name for rule in rules.rules) or "none"
     return f"{source.read().name}, digest {rules.digest}: {names}"
 

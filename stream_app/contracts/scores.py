@@ -139,6 +139,10 @@ class TurnScore(Struct, frozen=True, tag_field="type", tag="turn_score", kw_only
     low_empathy_risk: Annotated[
         Probability | None, Meta(description="Session risk after this counsellor turn")
     ] = None
+    intents: Annotated[
+        Distribution,
+        Meta(description="Scores of the intents that the turn has, by name (docs/intents.md)"),
+    ] = {}
 
 
 class MechanismSummary(Struct, frozen=True):

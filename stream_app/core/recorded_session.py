@@ -31,7 +31,7 @@ class NotReproducible(RapportError):
 
 
 class RecordedTurn(Struct, frozen=True):
-    """A stored turn; ``arrived_at`` orders late turns among the others."""
+    """A stored turn with its intents; ``arrived_at`` orders late turns among the others."""
 
     seq: int
     role: Role
@@ -39,6 +39,7 @@ class RecordedTurn(Struct, frozen=True):
     words: int
     late: bool
     arrived_at: datetime
+    intents: dict[str, float] = {}
 
 
 class RecordedSession(Struct, frozen=True):
@@ -110,6 +111,8 @@ def rebuild(
             raise NotReproducible(problem.detail) from None
         if accepted.fate is not (Fate.LATE if turn.late else Fate.ACCEPTED):
             raise NotReproducible("the order of the turns is not known")
+        if accepted.turn is not None and accepted.turn.intents is not None:
+            accepted.turn.intents = turn.intents
         alerts += _carried_out(session, accepted.steps, recorded)
     if recorded.ended_at is not None:
         end = SessionEnd(session_id=recorded.session_id, occurred_at=recorded.ended_at)

@@ -7,6 +7,8 @@ __all__ = [
     "bundle",
     "bundle_pointer",
     "head_bundle",
+    "intent_model",
+    "intents",
     "probe",
     "provider_choice",
     "providers",

@@ -12,6 +12,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from stream_app.contracts.events import Role
 from stream_app.core.heads import Dimension
 from stream_app.core.restrictions import NO_RESTRICTIONS, Outputs, Restrictions
 from stream_app.store.repository import Store
@@ -31,7 +32,7 @@ REASON: Final = "A policy restricts what this alert rested on."
 _PREFIXES: Final = {
     Dimension.CLIENT: (
         *("client.", "outcome.", "waiting_distress"),
-        *("crisis_language", "client_turns_since_crisis"),
+        *("crisis_language", "client_turns_since_crisis", "intent."),
     ),
     Dimension.PERCEIVED: ("perceived.", "outcome."),
 }
@@ -102,13 +103,16 @@ def _remove_from_turns(connection: Connection, session_id: str, restricted: Outp
     query = sa.select(score).where(score.c.session_id == session_id)
     for row in connection.execute(query).mappings().all():
         names = {name for column in wanted for name in row[column.name]}
-        if names:
+        restricts_client = Dimension.CLIENT in restricted and row["role"] == Role.CLIENT.value
+        intents = {} if restricts_client else row["intents"]
+        if names or intents != row["intents"]:
             same = (score.c[column.name] == row[column.name] for column in score.primary_key)
             connection.execute(
                 sa.update(score)
                 .where(*same)
                 .values(
                     abstained=[name for name in row["abstained"] if name not in names],
+                    intents=intents,
                     **{column.name: {} for column in wanted},
                 )
             )

@@ -68,6 +68,7 @@ def turn_score_row(score: TurnScore) -> Row:
         "perceived": score.perceived,
         "client": score.client,
         "abstained": score.abstained,
+        "intents": score.intents,
     }
 
 

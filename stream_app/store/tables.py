@@ -223,6 +223,7 @@ turn_scores = Table(
     Column("perceived", Json, nullable=False),
     Column("client", Json, nullable=False),
     Column("abstained", Json, nullable=False),
+    Column("intents", Json, nullable=False, server_default="{}"),
     Index(None, "occurred_at"),
 )
 

@@ -15,6 +15,7 @@ __all__ = [
     "identity_provider",
     "ingest",
     "intervention_outbox",
+    "known_intents",
     "live_hub",
     "log_ends",
     "metrics",

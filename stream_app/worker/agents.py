@@ -33,6 +33,7 @@ from stream_app.worker.adaptive_batching import batches
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
 from stream_app.worker.bisection import handle_bisecting
 from stream_app.worker.health import Health
+from stream_app.worker.intent_loading import IntentReloader
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed
 from stream_app.worker.publishing import NO_SCHEMA_IDS, publish
@@ -88,6 +89,7 @@ class TurnAgent:
         tracing: Tracing = OFF,
         schema_ids: Mapping[str, int] = NO_SCHEMA_IDS,
         bundles: "BundleReloader | None" = None,
+        intents: IntentReloader | None = None,
     ) -> None:
         """``schema_ids``: by topic; see ``publishing.publish``."""
         self.health = health
@@ -96,6 +98,7 @@ class TurnAgent:
         self._settings = settings
         self._processor = processor
         self._rules = rules
+        self._intents = intents
         self._reload_baselines = reload_baselines
         self._purge = purge_expired
         self._update_rollups = update_rollups
@@ -127,6 +130,7 @@ class TurnAgent:
         self._app.timer(TICK_EVERY, on_leader=False)(self._fire_due_rules)
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_bundles)
+        self._app.timer(RULES_EVERY, on_leader=False)(self._reload_intents)
         self._app.timer(ERASED_EVERY, on_leader=False)(self._forget_erased)
         self._app.timer(WITHDRAWALS_EVERY, on_leader=False)(self._carry_out_withdrawals)
         self._app.timer(ERASURES_EVERY, on_leader=False)(self._finish_erased)
@@ -300,6 +304,14 @@ class TurnAgent:
             return
         async with self._exclusive:
             await self._blocking(bundles.adopt)
+
+    @periodic("intents.failed")
+    async def _reload_intents(self) -> None:
+        """Reload the file of intents if it has changed; its sentences are encoded meanwhile."""
+        intents = self._intents
+        if intents is not None and await asyncio.to_thread(intents.prepare):
+            async with self._exclusive:
+                await self._blocking(intents.adopt)
 
     @periodic("erased.failed")
     async def _forget_erased(self) -> None:

@@ -108,6 +108,15 @@ class WorkerMetrics:
             ["state"],
             registry=self.registry,
         )
+        self.intents_loaded = Gauge(
+            "rapport_intents_loaded", "Intents in force", registry=self.registry
+        )
+        self.intent_reloads = Counter(
+            "rapport_intent_reloads",
+            "Changes of the file of intents: adopted, or refused (the old ones stay in force)",
+            ["outcome"],
+            registry=self.registry,
+        )
         self.redaction_seconds = Histogram(
             "rapport_redaction_seconds",
             "Time to mask personal details in the text of one turn",
@@ -147,6 +156,7 @@ class WorkerMetrics:
             self.dead_letters.labels(reason)
         for outcome in RELOADS:
             self.rule_reloads.labels(outcome)
+            self.intent_reloads.labels(outcome)
         self.events.labels(DEAD_LETTER)
         self.events.labels(UNSCORED)
 

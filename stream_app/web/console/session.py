@@ -158,9 +158,10 @@ def session(
         limit=PAGE_TURNS + info.before + info.after,
     )
     seqs = [turn.seq for turn in turns]
+    titles = services.intents.read().titles
     supervises = person.role is PersonRole.SUPERVISOR
     shown = [
-        evidence.turn_view(turn, top.card.bundle, seqs, info)
+        evidence.turn_view(turn, top.card.bundle, seqs, info, titles)
         for turn in turns
         if first <= turn.seq < first + PAGE_TURNS
     ]
@@ -222,7 +223,9 @@ def turn(
     found = next((turn for turn in around if turn.seq == seq), None)
     if found is None:
         raise HTTPException(404)
-    shown = evidence.turn_view(found, top.card.bundle, [turn.seq for turn in around], info)
+    titles = services.intents.read().titles
+    seqs = [turn.seq for turn in around]
+    shown = evidence.turn_view(found, top.card.bundle, seqs, info, titles)
     own_reviews = reviews.load_reviews(services.store, person, session_id)
     return render(request, "turn.html", person, shown=shown, reviews=own_reviews)
 
