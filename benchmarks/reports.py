@@ -18,6 +18,7 @@ from benchmarks.parts import (
     sessions,
     startup,
     target,
+    web,
     window,
     workers,
 )
@@ -37,6 +38,7 @@ PARTS: Final[dict[str, ModuleType]] = {
         startup,
         accelerator,
         analytics,
+        web,
     )
 }
 RESULTS: Final = Path(__file__).with_name("results")

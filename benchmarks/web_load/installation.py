@@ -1,0 +1,247 @@
+"""An installation with a year of history and thousands of open sessions, and its web processes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import httpx
+import itsdangerous
+import msgspec
+import sqlalchemy as sa
+
+from benchmarks import platform, processes, testbed, workload
+from benchmarks.errors import Unavailable
+from benchmarks.open_sessions import OpenSessions
+from benchmarks.options import Options
+from benchmarks.web_load.scored_turns import Flow, Written
+from benchmarks.web_load.visitors import Job, Seen
+from benchmarks.web_load.visits import PEOPLE, Stream, Visitor
+from servers import haproxy
+from stream_app import bootstrap
+from stream_app.analytics import rollups
+from stream_app.commands.child_processes import child_process, environment
+from stream_app.errors import RapportError
+from stream_app.inference import bundle as bundles
+from stream_app.settings import Settings
+from stream_app.store.people import People, Person, PersonRole
+from stream_app.web.cookie_sessions import SECURE_COOKIE
+from stream_app.worker.broker import free_port
+
+HOST: Final = "localhost"
+TEAMS: Final = 20
+"""As ``workload.event`` distributes the sessions."""
+LIVE: Final = "live"
+READ: Final = "read"
+"""Names of the sessions that speak during the measurement, and of those that people read."""
+READ_SESSIONS: Final = 200
+READ_TURNS: Final = 30
+START_PATIENCE: Final = 60.0
+
+
+class Installation:
+    """Broker, database, a writer of turns and 200 people; ``sessions``: open ones."""
+
+    def __init__(self, bed: testbed.Testbed, options: Options, stack: ExitStack) -> None:
+        self.settings = bed.deployment("postgresql", web_https=True)
+        self._folder = bed.folder
+        self._sessions = options.size(12_000, 60)
+        self._options = options
+        self.certificate = _certificate(bed.folder)
+        self._writer = stack.enter_context(_writer(self.settings, bed.folder / "writer.log"))
+        self._fill(options.size(100_000, 400))
+        self.visitors = self._people()
+
+    @property
+    def sessions(self) -> int:
+        """Open sessions; each may speak once in a flow."""
+        return self._sessions
+
+    def begin_writing(self, flow: Flow) -> None:
+        """Let the writer prepare and write; ``finish_writing`` has the result."""
+        assert self._writer.stdin is not None
+        self._writer.stdin.write(msgspec.json.encode(flow) + b"\n")
+        self._writer.stdin.flush()
+
+    def finish_writing(self) -> Written:
+        """Wait for the flow that was begun last.
+
+        Raises:
+            RapportError: the writer has ended.
+        """
+        assert self._writer.stdout is not None
+        line = self._writer.stdout.readline()
+        if not line:
+            raise RapportError(f"the writer ended\n{processes.tail(self._folder / 'writer.log')}")
+        return msgspec.json.decode(line, type=Written)
+
+    @contextmanager
+    def console(self, count: int) -> Iterator[int]:
+        """Run ``count`` web processes behind the proxy; yields its port."""
+        with ExitStack() as stack:
+            ports = [free_port() for _ in range(count)]
+            for number, port in enumerate(ports):
+                settings = self.settings.model_copy(update={"web_port": port})
+                log = self._folder / f"web-{number}.log"
+                stack.enter_context(child_process(settings, "web", log))
+            for port in ports:
+                _await_ready(port)
+            port = free_port()
+            stack.enter_context(
+                haproxy.running(self._folder, port, self.certificate, ports, free_port())
+            )
+            yield port
+
+    def streams(self, count: int) -> list[Stream]:
+        """Live streams of supervisors: two in five of a wall or of a session, one in five inbox."""
+        supervisors = [one for one in self.visitors if one.role == PersonRole.SUPERVISOR.value]
+        found = []
+        for number in range(count):
+            visitor = supervisors[number % len(supervisors)]
+            live = workload.session_name(LIVE, number)
+            path = "/api/v1/live" + (f"?session={live}" if number % 5 in (1, 3) else "")
+            found.append(Stream(path, visitor.cookie))
+        return found
+
+    def visit(self, job: Job) -> Seen:
+        """Open pages and streams from a process of its own."""
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.web_load.visitors"],
+            input=msgspec.json.encode(job),
+            stdout=subprocess.PIPE,
+            cwd=processes.REPOSITORY,
+            check=True,
+        )
+        return msgspec.json.decode(done.stdout, type=Seen)
+
+    def _fill(self, history: int) -> None:
+        say = self._options.say
+        store = bootstrap.store(self.settings)
+        manifest = bundles.load(self.settings.bundle).manifest
+        with store.transaction() as connection:  # the platform registers the bundle itself
+            connection.exec_driver_sql("DELETE FROM bundles")
+        platform.write(store, manifest, history, lambda _: None)
+        with store.transaction() as connection:
+            connection.execute(
+                sa.text(
+                    "UPDATE sessions SET team = "
+                    "'team-' || CAST(substr(session_id, 2) AS integer) % :teams"
+                ),
+                {"teams": TEAMS},
+            )
+        for _ in rollups.update(store):
+            pass
+        store.close()
+        say(f"{history:,} turns of history")
+        read = self._options.size(READ_SESSIONS, 10)
+        self.begin_writing(Flow(0.0, read * READ_TURNS, read, READ, 0))
+        self.finish_writing()
+        OpenSessions(self.settings, LIVE, self._sessions)
+        self.begin_writing(Flow(0.0, self._sessions, self._sessions, LIVE))
+        written = self.finish_writing()
+        say(f"{self._sessions:,} open sessions; unscheduled {written.rate:.0f} turns/s")
+
+    def _people(self) -> list[Visitor]:
+        store = bootstrap.store(self.settings)
+        people = People(store)
+        signer = itsdangerous.TimestampSigner(store.cookie_key())
+        until = datetime.now(UTC) + timedelta(hours=1)
+        found = []
+        with store.reading() as connection:
+            speakers = list(
+                connection.scalars(
+                    sa.text(
+                        "SELECT speaker FROM session_speakers WHERE role = 'counsellor' "
+                        "GROUP BY speaker ORDER BY count(*) DESC LIMIT 500"
+                    )
+                )
+            )
+        read = self._options.size(READ_SESSIONS, 10)
+        for role, count in PEOPLE.items():
+            for number in range(self._options.size(count, 4)):
+                team = f"team-{number % TEAMS}" if role is PersonRole.SUPERVISOR else None
+                speaker = speakers[number] if role is PersonRole.COUNSELLOR else None
+                name = f"{role.value}-{number}"
+                people.add(Person(name, role, team, speaker), None)
+                people.finish_tour(name)
+                content = b64encode(json.dumps({"sign-in": people.sign_in(name, until)}).encode())
+                own = [workload.session_name(READ, each) for each in range(read)
+                       if each % TEAMS == number % TEAMS]
+                found.append(
+                    Visitor(
+                        name,
+                        role.value,
+                        f"{SECURE_COOKIE}={signer.sign(content).decode()}",
+                        own if role is PersonRole.SUPERVISOR else [],
+                    )
+                )
+        store.close()
+        return found
+
+
+@contextmanager
+def opened(options: Options) -> Iterator[Installation]:
+    """An installation that is removed at the end of the ``with`` block.
+
+    Raises:
+        Unavailable: PostgreSQL or HAProxy is not installed.
+    """
+    if haproxy.binary() is None:
+        raise Unavailable("HAProxy is not installed (Debian: haproxy)")
+    with testbed.opened(options.bundle, options.kafka) as bed, ExitStack() as stack:
+        yield Installation(bed, options, stack)
+
+
+@contextmanager
+def _writer(settings: Settings, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.web_load.scored_turns"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=sink,
+            cwd=processes.REPOSITORY,
+            env={**os.environ, **environment(settings)},
+        )
+    try:
+        yield process
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.kill()
+        process.wait()
+
+
+def _certificate(folder: Path) -> Path:
+    """A certificate for this machine, with its key, in one file."""
+    file, key = folder / "proxy.pem", folder / "proxy.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "2", "-subj", f"/CN={HOST}",
+         "-addext", f"subjectAltName=DNS:{HOST}", "-keyout", key, "-out", file],
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
+    file.write_text(file.read_text("utf-8") + key.read_text("utf-8"), "utf-8")
+    return file
+
+
+def _await_ready(port: int) -> None:
+    give_up = time.monotonic() + START_PATIENCE
+    with httpx.Client(timeout=5.0) as client:
+        while True:
+            try:
+                if client.get(f"http://127.0.0.1:{port}/readyz").status_code == 200:
+                    return
+            except httpx.TransportError:
+                pass
+            if time.monotonic() > give_up:
+                raise RapportError(f"a web process was not ready within {START_PATIENCE:.0f} s")
+            time.sleep(0.1)
