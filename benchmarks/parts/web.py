@@ -101,13 +101,16 @@ def measure(options: Options) -> Result:
                         one = _measure(installed, port, count, rate, seconds, streams, number)
                         found.append(one)
                         options.say(_said(one))
-        return Result(
-            len(installed.visitors), streams, installed.sessions, THINK, seconds, found
-        )
+        return Result(len(installed.visitors), streams, installed.sessions, THINK, seconds, found)
 
 
 def _measure(
-    installed: Installation, port: int, count: int, rate: int, seconds: float, streams: int,
+    installed: Installation,
+    port: int,
+    count: int,
+    rate: int,
+    seconds: float,
+    streams: int,
     number: int,
 ) -> Measured:
     with tempfile.TemporaryDirectory(prefix="rapport-web-load-") as folder:

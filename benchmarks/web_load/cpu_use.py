@@ -33,8 +33,9 @@ class Sample:
         """CPU seconds per second by part, at the end; ``over``: seconds of the measurement."""
         self._ended.set()
         self._thread.join()
-        return {part: round((self._last[part] - self._first[part]) / over, 3)
-                for part in self._first}
+        return {
+            part: round((self._last[part] - self._first[part]) / over, 3) for part in self._first
+        }
 
     def _watch(self, start: float) -> None:
         time.sleep(max(0.0, start - time.time()))
@@ -59,9 +60,7 @@ def seconds() -> dict[str, float]:
 
 def web_memory() -> list[float]:
     """Resident MiB of each web process."""
-    return [
-        process.memory_info().rss / 2**20 for part, process in _processes() if part == "web"
-    ]
+    return [process.memory_info().rss / 2**20 for part, process in _processes() if part == "web"]
 
 
 def _processes() -> list[tuple[str, psutil.Process]]:

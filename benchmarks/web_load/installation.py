@@ -36,14 +36,18 @@ from stream_app.web.cookie_sessions import SECURE_COOKIE
 from stream_app.worker.broker import free_port
 
 HOST: Final = "localhost"
-TEAMS: Final = 20
-"""As ``workload.event`` distributes the sessions."""
 LIVE: Final = "live"
 READ: Final = "read"
 """Names of the sessions that speak during the measurement, and of those that people read."""
 READ_SESSIONS: Final = 200
 READ_TURNS: Final = 30
 START_PATIENCE: Final = 60.0
+
+_STILL_FIRING: Final = (
+    "DELETE FROM alerts WHERE state = 'resolved' AND "
+    "mod(CAST(substr(episode_id, 2) AS integer) / 10, 2) = 0"
+)
+"""Of half of the history's alerts: supervisors' inboxes are not empty."""
 
 
 class Installation:
@@ -134,8 +138,9 @@ class Installation:
                     "UPDATE sessions SET team = "
                     "'team-' || CAST(substr(session_id, 2) AS integer) % :teams"
                 ),
-                {"teams": TEAMS},
+                {"teams": workload.TEAMS},
             )
+            connection.exec_driver_sql(_STILL_FIRING)
         for _ in rollups.update(store):
             pass
         store.close()
@@ -166,14 +171,17 @@ class Installation:
         read = self._options.size(READ_SESSIONS, 10)
         for role, count in PEOPLE.items():
             for number in range(self._options.size(count, 4)):
-                team = f"team-{number % TEAMS}" if role is PersonRole.SUPERVISOR else None
+                team = f"team-{number % workload.TEAMS}" if role is PersonRole.SUPERVISOR else None
                 speaker = speakers[number] if role is PersonRole.COUNSELLOR else None
                 name = f"{role.value}-{number}"
                 people.add(Person(name, role, team, speaker), None)
                 people.finish_tour(name)
                 content = b64encode(json.dumps({"sign-in": people.sign_in(name, until)}).encode())
-                own = [workload.session_name(READ, each) for each in range(read)
-                       if each % TEAMS == number % TEAMS]
+                own = [
+                    workload.session_name(READ, each)
+                    for each in range(read)
+                    if each % workload.TEAMS == number % workload.TEAMS
+                ]
                 found.append(
                     Visitor(
                         name,
@@ -223,9 +231,26 @@ def _certificate(folder: Path) -> Path:
     """A certificate for this machine, with its key, in one file."""
     file, key = folder / "proxy.pem", folder / "proxy.key"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-days", "2", "-subj", f"/CN={HOST}",
-         "-addext", f"subjectAltName=DNS:{HOST}", "-keyout", key, "-out", file],
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            f"/CN={HOST}",
+            "-addext",
+            f"subjectAltName=DNS:{HOST}",
+            "-keyout",
+            key,
+            "-out",
+            file,
+        ],
         check=True,
         stderr=subprocess.DEVNULL,
     )

@@ -125,8 +125,10 @@ class Writer:
         names = list(dict.fromkeys(workload.session_name(run, turn.session) for turn in turns))
         states = self._store.load_states(names, self._pipeline.bundle_id)
         received = [
-            receive(Source(run, turn.session % self._settings.topic_partitions, 0),
-                    workload.event(turn, run, now))
+            receive(
+                Source(run, turn.session % self._settings.topic_partitions, 0),
+                workload.event(turn, run, now),
+            )
             for turn in turns
         ]
         result = self._pipeline.process(received, states)
@@ -162,9 +164,15 @@ class Writer:
                 if log is not None:
                     _note(log, batch.result, time.time())
                 published = await asyncio.gather(
-                    *[await producer.send(m.topic, m.value, key=m.key,
-                                          headers=list(outgoing_headers(m.type or "", m.value or b"")))
-                      for m in batch.messages]
+                    *[
+                        await producer.send(
+                            m.topic,
+                            m.value,
+                            key=m.key,
+                            headers=list(outgoing_headers(m.type or "", m.value or b"")),
+                        )
+                        for m in batch.messages
+                    ]
                 )
                 messages += len(published)
                 if key is not None:
@@ -174,8 +182,9 @@ class Writer:
             await producer.stop()
             if log is not None:
                 log.close()
-        return Written(start, flow.count, time.time() - start, late, _cpu(process) - before,
-                       messages)
+        return Written(
+            start, flow.count, time.time() - start, late, _cpu(process) - before, messages
+        )
 
 
 def _note(log: TextIO, result: BatchResult, at: float) -> None:

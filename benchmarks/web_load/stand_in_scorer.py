@@ -31,8 +31,10 @@ class StandInScorer:
         chance = random.Random(1)
         self._vectors = chance.randbytes(VECTORS * hidden * HALF_FLOAT)
         self._pool = {
-            role: [_scores([head for head in manifest.heads if role in head.roles], chance)
-                   for _ in range(POOL)]
+            role: [
+                _scores([head for head in manifest.heads if role in head.roles], chance)
+                for _ in range(POOL)
+            ]
             for role in Role
         }
 
@@ -64,15 +66,20 @@ class StandInScorer:
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """The same vectors for every text; the rationale is its first word."""
         return [
-            Encoding(self._vectors, {name: [(0, len(text.split()[0]))] for name in MECHANISMS},
-                     truncated=False)
+            Encoding(
+                self._vectors,
+                {name: [(0, len(text.split()[0]))] for name in MECHANISMS},
+                truncated=False,
+            )
             for text in texts
         ]
 
     def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """Scores from the pool."""
-        return [self._pool[one.turn.role][(one.turn.seq * 31 + one.turn.digest) % POOL]
-                for one in requests]
+        return [
+            self._pool[one.turn.role][(one.turn.seq * 31 + one.turn.digest) % POOL]
+            for one in requests
+        ]
 
 
 def _scores(heads: Sequence[Head], chance: random.Random) -> HeadScores:

@@ -103,7 +103,9 @@ async def watch(job: Job, stream: Stream, tls: ssl.SSLContext, seen: Streams) ->
             last = b"Last-Event-ID: " + position + b"\r\n" if position else b""
             writer.write(
                 f"GET {stream.path} HTTP/1.1\r\nHost: {job.host}:{job.port}\r\n"
-                f"Cookie: {stream.cookie}\r\nSec-Fetch-Mode: cors\r\n".encode() + last + b"\r\n"
+                f"Cookie: {stream.cookie}\r\nSec-Fetch-Mode: cors\r\n".encode()
+                + last
+                + b"\r\n"
             )
             head = await reader.readuntil(b"\r\n\r\n")
             seen.counts["opened" if b" 200 " in head[:16] else "refused"] += 1

@@ -89,6 +89,11 @@ def plan(
     return sorted(found, key=lambda visit: visit.at)
 
 
+def of_kind(kind: str, visitor: Visitor, number: int) -> Visit:
+    """One visit of this kind; ``number`` chooses session and turn."""
+    return _visit(0.0, kind, visitor, random.Random(number))
+
+
 def _visit(at: float, kind: str, visitor: Visitor, chance: random.Random) -> Visit:
     session = quote(chance.choice(visitor.sessions), safe="") if visitor.sessions else ""
     seq = chance.randrange(8)
