@@ -20,27 +20,29 @@ _PARTS: Final[Mapping[str, str]] = {
 
 
 class Sample:
-    """CPU use from a time on; taken by a thread, because the visitors' process ends by itself."""
+    """CPU use between two times; taken by a thread, while the visitors' process runs."""
 
-    def __init__(self, start: float) -> None:
+    def __init__(self, start: float, seconds: float) -> None:
+        self._over = seconds
         self._first: dict[str, float] = {}
         self._last: dict[str, float] = {}
-        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, args=(start,))
         self._thread.start()
 
-    def used(self, over: float) -> dict[str, float]:
-        """CPU seconds per second by part, at the end; ``over``: seconds of the measurement."""
-        self._ended.set()
+    def used(self) -> dict[str, float]:
+        """CPU seconds per second by part."""
         self._thread.join()
         return {
-            part: round((self._last[part] - self._first[part]) / over, 3) for part in self._first
+            part: round((self._last[part] - self._first[part]) / self._over, 3)
+            for part in self._first
         }
 
     def _watch(self, start: float) -> None:
         time.sleep(max(0.0, start - time.time()))
         self._first = self._last = seconds()
-        while not self._ended.wait(LOOK_EVERY):
+        end = start + self._over
+        while (left := end - time.time()) > 0:
+            time.sleep(min(LOOK_EVERY, left))
             self._last = {part: max(self._last[part], now) for part, now in seconds().items()}
 
 

@@ -6,11 +6,11 @@ import subprocess
 import sys
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, cast
 
 import httpx
 import itsdangerous
@@ -21,6 +21,7 @@ from benchmarks import platform, processes, testbed, workload
 from benchmarks.errors import Unavailable
 from benchmarks.open_sessions import OpenSessions
 from benchmarks.options import Options
+from benchmarks.web_load import certificate
 from benchmarks.web_load.scored_turns import Flow, Written
 from benchmarks.web_load.visitors import Job, Seen
 from benchmarks.web_load.visits import PEOPLE, Stream, Visitor
@@ -58,8 +59,10 @@ class Installation:
         self._folder = bed.folder
         self._sessions = options.size(12_000, 60)
         self._options = options
-        self.certificate = _certificate(bed.folder)
-        self._writer = stack.enter_context(_writer(self.settings, bed.folder / "writer.log"))
+        self.certificate = certificate.write(bed.folder / "proxy.pem", HOST)
+        self._orders, self._answers = stack.enter_context(
+            _writer(self.settings, bed.folder / "writer.log")
+        )
         self._fill(options.size(100_000, 400))
         self.visitors = self._people()
 
@@ -70,9 +73,8 @@ class Installation:
 
     def begin_writing(self, flow: Flow) -> None:
         """Let the writer prepare and write; ``finish_writing`` has the result."""
-        assert self._writer.stdin is not None
-        self._writer.stdin.write(msgspec.json.encode(flow) + b"\n")
-        self._writer.stdin.flush()
+        self._orders.write(msgspec.json.encode(flow) + b"\n")
+        self._orders.flush()
 
     def finish_writing(self) -> Written:
         """Wait for the flow that was begun last.
@@ -80,8 +82,7 @@ class Installation:
         Raises:
             RapportError: the writer has ended.
         """
-        assert self._writer.stdout is not None
-        line = self._writer.stdout.readline()
+        line = self._answers.readline()
         if not line:
             raise RapportError(f"the writer ended\n{processes.tail(self._folder / 'writer.log')}")
         return msgspec.json.decode(line, type=Written)
@@ -208,7 +209,8 @@ def opened(options: Options) -> Iterator[Installation]:
 
 
 @contextmanager
-def _writer(settings: Settings, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _writer(settings: Settings, log: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """A process that writes turns: what it reads, and what it answers."""
     with log.open("wb") as sink:
         process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.web_load.scored_turns"],
@@ -218,44 +220,14 @@ def _writer(settings: Settings, log: Path) -> Iterator[subprocess.Popen[bytes]]:
             cwd=processes.REPOSITORY,
             env={**os.environ, **environment(settings)},
         )
+    orders, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
     try:
-        yield process
+        yield orders, answers
     finally:
-        assert process.stdin is not None
-        process.stdin.close()
+        orders.close()
+        answers.close()
         process.kill()
         process.wait()
-
-
-def _certificate(folder: Path) -> Path:
-    """A certificate for this machine, with its key, in one file."""
-    file, key = folder / "proxy.pem", folder / "proxy.key"
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            f"/CN={HOST}",
-            "-addext",
-            f"subjectAltName=DNS:{HOST}",
-            "-keyout",
-            key,
-            "-out",
-            file,
-        ],
-        check=True,
-        stderr=subprocess.DEVNULL,
-    )
-    file.write_text(file.read_text("utf-8") + key.read_text("utf-8"), "utf-8")
-    return file
 
 
 def _await_ready(port: int) -> None:

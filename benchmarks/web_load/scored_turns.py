@@ -12,9 +12,8 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 import msgspec
 import psutil
@@ -62,8 +61,10 @@ class Flow(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True):
-    """``rate``: turns/s from the first to the last commit; ``late``: seconds that the last batch
-    was committed after its time; ``cpu``: seconds; ``start``: seconds since 1970.
+    """What was written.
+
+    ``start``: seconds since 1970. ``seconds``: until everything was published. ``late``: seconds
+    that the last batch was committed after its time. ``cpu``: seconds of this process.
     """
 
     start: float
@@ -149,7 +150,8 @@ class Writer:
         ready = list(self.batches(flow)) if flow.rate else self.batches(flow)
         producer = AIOKafkaProducer(**client_options(self._settings), acks="all", linger_ms=5)
         await producer.start()
-        log = Path(flow.log).open("a", encoding="utf-8") if flow.log else None
+        log = Path(flow.log) if flow.log else None
+        notes: list[str] = []
         process = psutil.Process()
         before, start = _cpu(process), max(flow.start, time.time())
         late = 0.0
@@ -162,7 +164,7 @@ class Writer:
                 key = await asyncio.to_thread(self._store.commit, batch.result, batch.messages)
                 late = time.time() - due
                 if log is not None:
-                    _note(log, batch.result, time.time())
+                    notes += _notes(batch.result, time.time())
                 published = await asyncio.gather(
                     *[
                         await producer.send(
@@ -181,15 +183,16 @@ class Writer:
         finally:
             await producer.stop()
             if log is not None:
-                log.close()
+                log.write_text("".join(notes), "utf-8")
         return Written(
             start, flow.count, time.time() - start, late, _cpu(process) - before, messages
         )
 
 
-def _note(log: TextIO, result: BatchResult, at: float) -> None:
-    for score in result.turn_scores:
-        log.write(f"{score.session_id} {score.seq} {score.stage.value} {at:.4f}\n")
+def _notes(result: BatchResult, at: float) -> list[str]:
+    return [
+        f"{one.session_id} {one.seq} {one.stage.value} {at:.4f}\n" for one in result.turn_scores
+    ]
 
 
 def _cpu(process: psutil.Process) -> float:

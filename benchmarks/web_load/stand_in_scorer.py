@@ -65,6 +65,7 @@ class StandInScorer:
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """The same vectors for every text; the rationale is its first word."""
+        del roles  # rationales of the other role are ignored
         return [
             Encoding(
                 self._vectors,

@@ -8,7 +8,7 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from typing import Final
@@ -400,8 +400,8 @@ class Hub:
 
     def _missed_since(self, subscription: Subscription, at: int | None) -> list[LiveEvent]:
         """Events after an id of another process, and those of the second before it again."""
-        since = None if at is None else at - OVERLAP_MS
-        if since is None or not self.live or since < self._complete_from_ms or at > _now_ms():
+        since = 0 if at is None or at > _now_ms() else at - OVERLAP_MS
+        if not self.live or since < self._complete_from_ms:
             return [resync(self._number, self._newest_ms)]
         return [
             event
@@ -419,7 +419,7 @@ def _parts(event_id: str) -> tuple[str, int | None, int | None]:
     return epoch, found[0], found[1]
 
 
-def _with_members(message: bytes, members: dict[str, object]) -> str:
+def _with_members(message: bytes, members: Mapping[str, object]) -> str:
     """The JSON object of a message with more members at its end."""
     return f"{message[:-1].decode()},{msgspec.json.encode(members)[1:].decode()}"
 

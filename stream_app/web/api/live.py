@@ -80,10 +80,10 @@ async def live(
     - `resync`: events were lost; reload the state. Events after it are complete
 
     Events after `Last-Event-ID` are replayed if they are among the newest 10,000; otherwise a
-    `resync` is sent. An id is valid in every web process; in another than the one that sent it, the
-    events of a second before it are sent again. A client that reads too slowly also gets a `resync`. A
-    comment is sent every 10 s. To miss nothing, read `live_position` of `/me`, then load the
-    state, then connect with `after` = `live_position`.
+    `resync` is sent. An id is valid in every web process; one that did not send it repeats the
+    events of the second before. A client that reads too slowly also gets a `resync`. A comment is
+    sent every 10 s. To miss nothing, read `live_position` of `/me`, then load the state, then
+    connect with `after` = `live_position`.
     """
     services.hub.check_room(person.name)
     await run_in_threadpool(
