@@ -1,6 +1,5 @@
 """Opens SQLite or PostgreSQL; transactions, upserts, and translation of driver errors."""
 
-import math
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -221,6 +220,7 @@ def open_engine(url: str, connections: int) -> Engine:
         event.listen(engine, "begin", _begin_transaction)
     else:
         event.listen(engine, "connect", _set_utc)
+        event.listen(engine, "connect", _note_use)
         event.listen(engine, "checkin", _note_use)
         event.listen(engine, "checkout", _ping_if_idle)
     return engine
@@ -302,7 +302,7 @@ def _ping_if_idle(connection: Any, record: ConnectionPoolEntry, _proxy: object) 
 
     Checking every connection, as ``pool_pre_ping`` does, takes longer than most queries.
     """
-    if time.monotonic() - record.info.get(USED_AT, -math.inf) < PING_AFTER:
+    if time.monotonic() - record.info[USED_AT] < PING_AFTER:
         return
     try:
         connection.execute("")
