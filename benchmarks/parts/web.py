@@ -3,7 +3,6 @@
 import itertools
 import os
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from benchmarks.rounds import median, ratio
 from benchmarks.web_load import cpu_use, installation, page_costs, visits
 from benchmarks.web_load.installation import LIVE, Installation
 from benchmarks.web_load.scored_turns import Flow
-from benchmarks.web_load.visitors import SETTLE, Arrival, Job
+from benchmarks.web_load.visitors import Arrival, Job
 
 NAME: Final = "web"
 TITLE: Final = "Load of the console"
@@ -34,8 +33,6 @@ AIM: Final = 300.0
 """Milliseconds, of the 99th percentile."""
 ENOUGH: Final = 100
 """Requests that a 99th percentile needs."""
-PREPARATION: Final = 0.001
-"""Seconds allowed for preparing a turn that will be written."""
 
 
 class Spread(Struct, frozen=True):
@@ -134,23 +131,25 @@ def _measure(
     with tempfile.TemporaryDirectory(prefix="rapport-web-load-") as folder:
         log = Path(folder) / "commits"
         turns = round(rate * seconds)
-        start = time.time() + SETTLE + PREPARATION * turns
         if turns:
-            installed.begin_writing(
-                Flow(rate, turns, installed.sessions, LIVE, log=str(log), start=start)
-            )
+            installed.prepare_writing(Flow(rate, turns, installed.sessions, LIVE, log=str(log)))
+        samples: list[cpu_use.Sample] = []
+
+        def begun(start: float) -> None:
+            samples.append(cpu_use.Sample(start, seconds))
+            if turns:
+                installed.begin_writing(start)
+
         job = Job(
             installation.HOST,
             port,
             str(installed.certificate),
-            start,
             seconds,
             visits.plan(installed.visitors, seconds, THINK, FRAGMENTS, seed=number),
             installed.streams(streams),
         )
-        sample = cpu_use.Sample(start, seconds)
-        seen = installed.visit(job)
-        used = sample.used()
+        seen = installed.visit(job, begun)
+        used = samples[0].used()
         written = installed.finish_writing() if turns else None
         delays = _delays(log, seen.arrivals) if turns else []
     kinds: dict[str, list[float]] = defaultdict(list)

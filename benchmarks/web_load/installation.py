@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -71,21 +71,33 @@ class Installation:
         """Open sessions; each may speak once in a flow."""
         return self._sessions
 
-    def begin_writing(self, flow: Flow) -> None:
-        """Let the writer prepare and write; ``finish_writing`` has the result."""
-        self._orders.write(msgspec.json.encode(flow) + b"\n")
-        self._orders.flush()
+    def prepare_writing(self, flow: Flow) -> None:
+        """Let the writer compute a flow with a rate; returns when it is ready to be written."""
+        self._order(msgspec.json.encode(flow))
+        self._answer()
+
+    def begin_writing(self, start: float) -> None:
+        """Write the prepared flow from this time on, in seconds since 1970."""
+        self._order(str(start).encode())
 
     def finish_writing(self) -> Written:
-        """Wait for the flow that was begun last.
+        """Wait for the flow that was begun last."""
+        return msgspec.json.decode(self._answer(), type=Written)
 
-        Raises:
-            RapportError: the writer has ended.
-        """
+    def write_at_once(self, flow: Flow) -> Written:
+        """Write a flow without a rate."""
+        self._order(msgspec.json.encode(flow))
+        return self.finish_writing()
+
+    def _order(self, line: bytes) -> None:
+        self._orders.write(line + b"\n")
+        self._orders.flush()
+
+    def _answer(self) -> bytes:
         line = self._answers.readline()
         if not line:
             raise RapportError(f"the writer ended\n{processes.tail(self._folder / 'writer.log')}")
-        return msgspec.json.decode(line, type=Written)
+        return line
 
     @contextmanager
     def console(self, count: int) -> Iterator[int]:
@@ -115,16 +127,19 @@ class Installation:
             found.append(Stream(path, visitor.cookie))
         return found
 
-    def visit(self, job: Job) -> Seen:
-        """Open pages and streams from a process of its own."""
-        done = subprocess.run(
+    def visit(self, job: Job, begun: Callable[[float], None]) -> Seen:
+        """Open pages and streams from a process of its own; ``begun`` is called with the start."""
+        with subprocess.Popen(
             [sys.executable, "-m", "benchmarks.web_load.visitors"],
-            input=msgspec.json.encode(job),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=processes.REPOSITORY,
-            check=True,
-        )
-        return msgspec.json.decode(done.stdout, type=Seen)
+        ) as process:
+            orders, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+            orders.write(msgspec.json.encode(job))
+            orders.close()
+            begun(float(answers.readline()))
+            return msgspec.json.decode(answers.read(), type=Seen)
 
     def _fill(self, history: int) -> None:
         say = self._options.say
@@ -147,11 +162,9 @@ class Installation:
         store.close()
         say(f"{history:,} turns of history")
         read = self._options.size(READ_SESSIONS, 10)
-        self.begin_writing(Flow(0.0, read * READ_TURNS, read, READ, 0))
-        self.finish_writing()
+        self.write_at_once(Flow(0.0, read * READ_TURNS, read, READ, 0))
         OpenSessions(self.settings, LIVE, self._sessions)
-        self.begin_writing(Flow(0.0, self._sessions, self._sessions, LIVE))
-        written = self.finish_writing()
+        written = self.write_at_once(Flow(0.0, self._sessions, self._sessions, LIVE))
         say(f"{self._sessions:,} open sessions; unscheduled {written.rate:.0f} turns/s")
 
     def _people(self) -> list[Visitor]:

@@ -5,7 +5,8 @@ commit with its outbox, and the topics. The scores come from ``stand_in_scorer``
 that computes as many turns would take all cores. What the core computes is computed before the
 clock starts; during the flow there are only the commit and publishing.
 
-Standard input has a ``Flow`` a line, standard output a ``Written`` a line.
+Standard input has a ``Flow`` a line. With a rate, an empty line on standard output says that it is
+prepared, and the next line of input is its start in seconds since 1970. It ends with a ``Written``.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ class Flow(Struct, frozen=True):
 
     ``sessions`` and ``run``: how many sessions are open, and their names' beginning. With a rate,
     ``count`` is at most ``sessions``: everything is computed before anything is written. ``log``:
-    where the time of every commit is written. ``start``: seconds since 1970, of the first turn.
+    where the time of every commit is written.
     """
 
     rate: float
@@ -57,7 +58,6 @@ class Flow(Struct, frozen=True):
     run: str
     first_seq: int = FIRST_SEQ
     log: str = ""
-    start: float = 0.0
 
 
 class Written(Struct, frozen=True):
@@ -147,13 +147,18 @@ class Writer:
 
     async def write(self, flow: Flow) -> Written:
         """Commit and publish on schedule."""
-        ready = list(self.batches(flow)) if flow.rate else self.batches(flow)
+        ready = self.batches(flow)
+        start = time.time()
+        if flow.rate:
+            ready = iter(list(ready))
+            _answer(b"")
+            start = float(sys.stdin.buffer.readline())
         producer = AIOKafkaProducer(**client_options(self._settings), acks="all", linger_ms=5)
         await producer.start()
         log = Path(flow.log) if flow.log else None
         notes: list[str] = []
         process = psutil.Process()
-        before, start = _cpu(process), max(flow.start, time.time())
+        before = _cpu(process)
         late = 0.0
         messages = 0
         try:
@@ -203,10 +208,14 @@ def _cpu(process: psutil.Process) -> float:
 def main() -> None:
     """Write flows until standard input ends."""
     writer = Writer(Settings())
-    for line in sys.stdin.buffer:
+    while line := sys.stdin.buffer.readline():
         written = uvloop.run(writer.write(msgspec.json.decode(line, type=Flow)))
-        sys.stdout.buffer.write(msgspec.json.encode(written) + b"\n")
-        sys.stdout.buffer.flush()
+        _answer(msgspec.json.encode(written))
+
+
+def _answer(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

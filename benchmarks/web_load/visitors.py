@@ -1,10 +1,14 @@
-"""Opens pages on schedule and keeps streams open: ``Job`` in, ``Seen`` out; a process of its own.
+"""Opens pages on schedule and keeps streams open, in a process of its own.
+
+Standard input has a ``Job``. The first line of standard output says when the clock starts, in seconds
+since 1970, once all streams are open; then comes what was ``Seen``.
 
 The time of a request counts from when it was due, including any delay of this process (no
 coordinated omission), to the last byte of the answer.
 """
 
 import asyncio
+import math
 import re
 import ssl
 import sys
@@ -24,18 +28,19 @@ LATE: Final = 30.0
 """Seconds after which a request counts as failed."""
 SAMPLED: Final = 10
 """Of so many turns on a stream, one has its delay measured."""
-SETTLE: Final = 3.0
-"""Seconds for the streams to open before the clock starts."""
+OPENING: Final = 30.0
+"""Seconds that the streams have to open before the clock starts anyway."""
+LEAD: Final = 1.0
+"""Seconds from then to the start."""
 _TURN: Final = re.compile(rb'"session_id":"([^"]+)","seq":(\d+),"stage":"(\w+)"')
 
 
 class Job(Struct, frozen=True):
-    """``start``: seconds since 1970, when the first visit's time counts from."""
+    """Times of ``visits`` count from the start."""
 
     host: str
     port: int
     certificate: str
-    start: float
     seconds: float
     visits: list[Visit]
     streams: list[Stream]
@@ -78,7 +83,7 @@ class Streams:
     def __init__(self) -> None:
         self.arrivals: list[Arrival] = []
         self.counts: Counter[str] = Counter()
-        self.began = 0.0
+        self.began = math.inf
 
     def receive(self, chunk: bytes) -> None:
         """Count the events of a chunk, and note some of its turns."""
@@ -137,9 +142,14 @@ async def work(job: Job) -> Seen:
     """Open the streams, then the pages."""
     tls = ssl.create_default_context(cafile=job.certificate)
     seen = Streams()
-    seen.began = job.start
     process = psutil.Process()
     watching = [asyncio.create_task(watch(job, each, tls, seen)) for each in job.streams]
+    give_up = time.monotonic() + OPENING
+    while seen.counts["opened"] < len(job.streams) and time.monotonic() < give_up:
+        await asyncio.sleep(0.05)
+    seen.began = start = time.time() + LEAD
+    sys.stdout.buffer.write(f"{start}\n".encode())
+    sys.stdout.buffer.flush()
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=200)
     late: list[float] = [0.0]
     base = f"https://{job.host}:{job.port}"
@@ -149,12 +159,12 @@ async def work(job: Job) -> Seen:
         asking = []
         before = process.cpu_times()
         for one in job.visits:
-            due = job.start + one.at
+            due = start + one.at
             await asyncio.sleep(max(0.0, due - time.time()))
             late.append(time.time() - due)
             asking.append(asyncio.create_task(visit(client, one, due)))
         requests = await asyncio.gather(*asking)
-        await asyncio.sleep(max(0.0, job.start + job.seconds - time.time()))
+        await asyncio.sleep(max(0.0, start + job.seconds - time.time()))
         after = process.cpu_times()
     for task in watching:
         task.cancel()
