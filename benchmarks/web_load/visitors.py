@@ -1,7 +1,7 @@
 """Opens pages on schedule and keeps streams open, in a process of its own.
 
-Standard input has a ``Job``. The first line of standard output says when the clock starts, in seconds
-since 1970, once all streams are open; then comes what was ``Seen``.
+Standard input has a ``Job``. Once all streams are open, the first line of standard output says when
+the clock starts, in seconds since 1970; then comes what was ``Seen``.
 
 The time of a request counts from when it was due, including any delay of this process (no
 coordinated omission), to the last byte of the answer.
