@@ -10,6 +10,7 @@ __all__ = [
     "app",
     "auth",
     "connection_timeouts",
+    "cookie_sessions",
     "exports",
     "health",
     "identity_provider",
