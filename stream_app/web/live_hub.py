@@ -260,6 +260,10 @@ class Hub:
         """The next events are of messages that were appended at this time, or later."""
         self._newest_ms = max(self._newest_ms, appended_ms)
 
+    def advance_while_idle(self) -> None:
+        """Nothing was appended lately: other processes need not look for what was before."""
+        self.advance(_now_ms() - OVERLAP_MS)
+
     def forget(self, session_id: str) -> None:
         """Drop all buffered and queued events of a session, and ignore later ones.
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from msgspec import Struct
 
 from stream_app.contracts.framing import unframed
@@ -194,21 +194,12 @@ class TopicReader:
 
     async def _batch(self, consumer: AIOKafkaConsumer, cache: RoutingCache) -> None:
         fetched = await consumer.getmany(timeout_ms=500, max_records=BATCH)
-        messages: list[_Scored | Action] = []
-        appended: list[int] = []
-        for records in fetched.values():
-            for record in records:
-                appended.append(record.timestamp)
-                if record.value is None:
-                    self._forget((record.key or b"").decode("utf-8", "replace"), cache, messages)
-                    continue
-                try:
-                    messages.append(self._message(record.topic, record.value))
-                except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
-                    log.warning("live.undecodable", topic=record.topic, problem=str(problem)[:100])
+        messages, oldest = self._decoded(fetched, cache)
+        if not fetched:
+            self._hub.advance_while_idle()
         if not messages:
             return
-        self._hub.advance(min(appended))  # the oldest: other partitions may be behind
+        self._hub.advance(oldest)  # other partitions may be behind the newest
         await self._readmit(messages)
         routing_of = await cache.get(message.session_id for message in messages)
         for message in messages:
@@ -223,6 +214,24 @@ class TopicReader:
                 self._hub.broadcast_intervention(message, session_routing)
         if len(messages) < BATCH:
             await asyncio.sleep(GATHER_SECONDS)
+
+    def _decoded(
+        self, fetched: Mapping[TopicPartition, Sequence[ConsumerRecord]], cache: RoutingCache
+    ) -> tuple[list[_Scored | Action], int]:
+        """The messages, and when the oldest record was appended; forgets erased sessions."""
+        messages: list[_Scored | Action] = []
+        appended: list[int] = []
+        for records in fetched.values():
+            for record in records:
+                appended.append(record.timestamp)
+                if record.value is None:
+                    self._forget((record.key or b"").decode("utf-8", "replace"), cache, messages)
+                    continue
+                try:
+                    messages.append(self._message(record.topic, record.value))
+                except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+                    log.warning("live.undecodable", topic=record.topic, problem=str(problem)[:100])
+        return messages, min(appended, default=0)
 
     def _message(self, topic: str, value: bytes) -> "_Scored | Action":
         if topic in self._people_topics:

@@ -248,6 +248,8 @@ def test_a_wall_that_is_full_loads_no_cards_of_sessions_with_a_lower_risk(
     web: ScoredWeb, open_tab: OpenTab
 ) -> None:
     """They are many, and each of their turns would be a request."""
+    shown = sample_session_events("counselling-03", "shown", web.now() - HALF)
+    web.commit_and_publish(*shown[:3])
     tab = open_tab(web)
     page = tab.page
     page.route(re.compile(r"/$"), _as_full)
@@ -256,11 +258,11 @@ def test_a_wall_that_is_full_loads_no_cards_of_sessions_with_a_lower_risk(
     loaded: list[str] = []
     page.on("request", lambda request: loaded.append(request.url))
     count = page.locator("#count").inner_text()
-    turns = page.locator("[data-session=calm] .turns")
+    turns = page.locator("[data-session=shown] .turns")
     before = turns.inner_text()
     events = sample_session_events("counselling-03", "below", web.now() - HALF)
     web.commit_and_publish(events[0])  # without a risk
-    web.commit_and_publish(turn("calm", 13, "and what then?"))
+    web.commit_and_publish(*shown[3:5])
     expect(turns).not_to_have_text(before)
     assert not [url for url in loaded if "below" in url]
     expect(page.locator("#count")).to_have_text(count)
