@@ -27,7 +27,7 @@ PENALTY: Final = 1.0
 """Of the ridge regression, in mean eigenvalues of the examples' scatter matrix.
 
 Of 0.3, 1, 3, 10 and 30 the one with the best leave-one-out average precision over the shipped
-service intents (``python -m models.intents penalty``).
+service intents, as a mean of both shipped bundles (``python -m models.intents penalty``).
 """
 LEAST_SPREAD: Final = 1e-3
 
@@ -104,7 +104,7 @@ def fit(sentences: Sentences, encode: Encode, penalty: float = PENALTY) -> Fitte
     leverage = np.einsum("nd,nd->n", rows @ inverse, rows)[:, None]
     left_out = (rows @ weights - leverage * targets) / (1.0 - leverage)
     found = [
-        _scale(
+        scale(
             left_out[sentences.fits[:, column], column],
             sentences.is_example[sentences.fits[:, column], column],
         )
@@ -125,7 +125,7 @@ def units(vectors: Sequence[bytes]) -> Floats:
     return np.asarray(mean / np.maximum(lengths, np.finfo(np.float32).tiny))
 
 
-def _scale(scores: Floats, is_example: Flags) -> tuple[float, float]:
+def scale(scores: Floats, is_example: Flags) -> tuple[float, float]:
     """Threshold and slope of an intent from leave-one-out scores.
 
     The threshold has the greatest F1, and lies in the middle of the gap. The slope is that of the

@@ -47,9 +47,8 @@ def pipeline(rules: RuleSet = NO_RULES, restrictions: Restrictions | None = None
     return built
 
 
-def log(count: int = 6, **parts: object) -> list[Received]:
-    consent = {"consent": True, **parts}
-    return [one(turn("s", seq, **(consent if seq == 0 else {})), seq) for seq in range(count)]
+def log(count: int = 6) -> list[Received]:
+    return [one(turn("s", seq, consent=True), seq) for seq in range(count)]
 
 
 def scores(core: Pipeline, records: list[Received], size: int) -> dict[object, TurnScore]:
@@ -83,7 +82,8 @@ def test_each_turn_is_read_once() -> None:
 
 def test_withheld_turns_are_not_read() -> None:
     core = pipeline()
-    assert scores(core, log(consent=False), 6) == {}
+    withheld = [one(turn("s", seq, consent=False), seq) for seq in range(6)]
+    assert scores(core, withheld, 6) == {}
     assert core.encodings.intent_reader.turns == 0  # type: ignore[attr-defined]
 
 
