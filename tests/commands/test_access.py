@@ -72,6 +72,7 @@ COMMANDS = {
     "history": SERVICE,
     "score": FILES,
     "bundle": FILES,
+    "routes": FILES,
     "rules check": FILES,
     "rules test": FILES,
     "rules variables": FILES,
