@@ -170,7 +170,10 @@ def build(
     with tempfile.TemporaryDirectory() as scratch:
         whole = Path(scratch) / HEAD
         export_head(after, base.manifest.encoder.hidden_size, whole)
-        half_weights(whole, out / HEAD)
+        if base.manifest.profile == "fp32":
+            shutil.copyfile(whole, out / HEAD)
+        else:  # as the bundle's own heads are stored
+            half_weights(whole, out / HEAD)
     read_head(out / HEAD)  # raises unless graph and weights score alike
     calibration = _calibration(heads)
     content = _manifest(base, out, name, version, heads, references=references)

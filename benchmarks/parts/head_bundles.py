@@ -35,7 +35,7 @@ TITLE: Final = "Head bundles on one encoder"
 COUNT: Final = 10
 BATCHES: Final = (256, 64, 16)
 """Events in a batch; 256 is the default limit, a worker that keeps up has smaller batches."""
-TURNS: Final = 2048
+TURNS: Final = 768
 TEAMS: Final = 20
 """Teams of the workload's turns."""
 MIB: Final = 2**20

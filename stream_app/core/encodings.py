@@ -108,12 +108,12 @@ class Encodings:
         found = self._assigned.get(key) or before.get(key)
         if found is None and state is not None and not state.undecided:
             found = bundles.of(state)
-        if found is None:
-            found = bundles.choose(address(state, turn))
+        covered = found is None or found.covers(turn.lang)
+        found = found or bundles.choose(address(state, turn))
         if found is None:
             return False, None
         self._assigned[key] = found
-        return found.covers(turn.lang or (state.lang if state is not None else None)), found
+        return covered, found
 
     def _is_covered(
         self, session_id: str, before: dict[str, bool], state: SessionState | None

@@ -18,7 +18,9 @@ def normalised(tag: str | None) -> str | None:
     >>> [normalised(tag) for tag in ("de-AT", "EN_gb", "", " und ", None)]
     ['de-at', 'en-gb', None, None, None]
     """
-    text = (tag or "").strip().replace("_", "-").lower()
+    text = (tag or "").strip().replace("_", "-")
+    if text.isascii():  # others are no tags, and some would become ASCII letters
+        text = text.lower()
     return text if text and text.partition("-")[0] != UNDETERMINED else None
 
 

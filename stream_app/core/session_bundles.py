@@ -41,14 +41,14 @@ def at_event(
 ) -> tuple[ScoringBundle, Unscored | None]:
     """The bundle of a session at an event, and why a turn must not be scored.
 
-    The default bundle stands in as long as the session's is undecided.
+    The default bundle stands in as long as the session's is undecided. Once it is decided, a turn
+    that states no language is in one of the bundle's, whatever other turns have stated.
     """
-    bundle: ScoringBundle | None
-    if not isinstance(event, Turn):
-        return bundles.of(state) or bundles.default, None
-    bundle = bundles.choose(address(state, event)) if state.undecided else bundles.of(state)
-    bundle = bundle or bundles.default
-    covered = bundle.covers(event.lang or state.lang)
+    if isinstance(event, Turn) and state.undecided:
+        found = bundles.choose(address(state, event))
+        return found or bundles.default, None if found is not None else Unscored.LANGUAGE
+    bundle = bundles.of(state) or bundles.default
+    covered = not isinstance(event, Turn) or bundle.covers(event.lang)
     return bundle, None if covered else Unscored.LANGUAGE
 
 

@@ -1,0 +1,42 @@
+"""Turns without a score for their language, in the API, the console and exports."""
+
+import csv
+import io
+
+from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
+from stream_app.store.repository import Store
+from tests.store.batches import pipeline, received, turn
+from tests.web.people.conftest import As
+
+SESSION = "french"
+
+
+def fill(store: Store) -> None:
+    """A session of the team north: an English turn, then a French one."""
+    core = pipeline()
+    default = core.bundles.default
+    english = ScoringBundle(default.scorer, default.environment, languages=("en",))
+    core.adopt(BundlesInForce(english))
+    facts = {"session_id": SESSION, "team": "north"}
+    log = [turn(0, lang="en", **facts), turn(1, lang="fr", **facts)]
+    store.commit(core.process(received(log), {}))
+
+
+def test_they_are_counted_and_named_wherever_the_session_is_read(filled: Store, as_: As) -> None:
+    fill(filled)
+    sue = as_("sue")
+    card = sue.get(f"/api/v1/sessions/{SESSION}").json()
+    assert (card["unscored_turns"], card["turns"], card["withheld_turns"]) == (1, 1, 0)
+    turns = sue.get(f"/api/v1/sessions/{SESSION}/turns").json()["items"]
+    assert [each["unscored"] for each in turns] == [None, "language"]
+    assert [len(each["scores"]) for each in turns] == [1, 0]
+    page = sue.get(f"/sessions/{SESSION}").text
+    assert "1 not scored (language)" in page
+    assert page.count("not scored: language") == 1
+
+
+def test_an_export_names_the_reason(filled: Store, as_: As) -> None:
+    fill(filled)
+    found = as_("ada").get(f"/api/v1/exports/turns.csv?session_id={SESSION}").text
+    rows = [row for row in csv.DictReader(io.StringIO(found)) if row["session_id"] == SESSION]
+    assert [row["unscored"] for row in rows] == ["", "language"]
