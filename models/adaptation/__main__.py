@@ -19,35 +19,35 @@ from models.adaptation.platform import score
 from models.adaptation.raters import HEAD, RATERS
 from models.data.corpora import REPOSITORY, resolve_data_dir
 from models.evaluate.tables import with_tables
-from stream_app.inference.bundle import DEFAULT_BUNDLE
+from stream_app.inference.bundle import SHIPPED
 
-ORDER = sorted(SIZES, key=lambda size: (size < 64, size not in (64, 128, 256, 512), size))
-"""The numbers of ratings around which adapting begins to pay come first."""
 PAGE = REPOSITORY / "docs" / "adaptation.md"
 
 
 def main(
-    bundle: Annotated[Path, typer.Option(help="Folder of the bundle.")] = DEFAULT_BUNDLE,
+    bundle: Annotated[Path, typer.Option(help="Folder of the bundle.")] = SHIPPED / "nano",
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     out: Annotated[
         Path, typer.Option(help="File of the runs; those that it has are not repeated.")
     ] = Path("build/adaptation.jsonl"),
+    platforms: Annotated[
+        int, typer.Option(min=0, help="Platforms for each number of ratings and kind of raters.")
+    ] = 20,
     write: Annotated[bool, typer.Option(help=f"Put the tables into docs/{PAGE.name}.")] = False,
 ) -> None:
     """Simulate platforms, print how many ratings they need, and keep every run in a file."""
     out.parent.mkdir(parents=True, exist_ok=True)
     lines = out.read_text(encoding="utf-8").splitlines() if out.is_file() else []
     runs = [Run(**json.loads(line)) for line in lines]
-    done = {(run.raters, run.ratings) for run in runs}
-    todo = [(raters, size) for size in ORDER for raters in RATERS if (raters, size) not in done]
+    done = {(run.seed, run.ratings, run.raters) for run in runs}
+    wanted = [(n, size, raters) for n in range(platforms) for size in SIZES for raters in RATERS]
+    todo = [one for one in wanted if one not in done]
     platform = score(bundle, resolve_data_dir(data_dir), HEAD) if todo else None
-    for raters, size in todo if platform is not None else ():
-        found = list(learning_curve.runs(platform, raters, size, learning_curve.repeats(size)))
+    for seed, size, raters in todo if platform is not None else ():
+        run = learning_curve.simulate(platform, raters, size, seed)
         with out.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(asdict(run)) + "\n" for run in found)
-        runs += found
-        promoted = sum(run.promoted for run in found)
-        print(f"{raters}, {size} ratings: {promoted} of {len(found)} promoted", flush=True)
+            file.write(json.dumps(asdict(run)) + "\n")
+        runs.append(run)
     tables = figures.tables(runs)
     print(*tables.values(), sep="\n\n")
     if write:

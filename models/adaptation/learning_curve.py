@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,8 +14,6 @@ from stream_app.adaptation.fitting import Floats, HeadData, Ints, log_loss
 from stream_app.inference.scorer import choose_labels
 
 SIZES: Final = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
-REPEATS: Final = {32: 40, 2048: 10}
-"""Platforms for each number of ratings, up to the key; more ratings take longer and vary less."""
 PAYS: Final = 0.8
 """Share of the platforms that must promote a bundle before adapting is said to pay."""
 
@@ -39,18 +36,8 @@ class Run:
     attainable: float
 
 
-def runs(platform: ScoredPlatform, raters: str, ratings: int, repeats: int) -> Iterator[Run]:
-    """Independent platforms of the same raters."""
-    for seed in range(repeats):
-        yield _run(platform, raters, ratings, seed)
-
-
-def repeats(ratings: int) -> int:
-    """How many platforms are simulated."""
-    return next(count for most, count in REPEATS.items() if ratings <= most)
-
-
-def _run(platform: ScoredPlatform, raters: str, ratings: int, seed: int) -> Run:
+def simulate(platform: ScoredPlatform, raters: str, ratings: int, seed: int) -> Run:
+    """One platform with this number of rated turns, drawn at random."""
     rng = np.random.default_rng([seed, ratings, list(RATERS).index(raters)])
     truth = RATERS[raters](platform.probabilities, platform.labels["strategy"])
     truth = by_counsellor(truth, platform.counsellor, rng)
@@ -58,12 +45,12 @@ def _run(platform: ScoredPlatform, raters: str, ratings: int, seed: int) -> Run:
     order = rng.permutation(len(labels))
     rated, unseen = order[:ratings], order[ratings:]
     data = _data(platform, rated, labels[rated])
-    promoted = len(np.unique(data.group)) > 1 and validate(data).passes
+    learnt = learn(data)
+    promoted = learnt.choice.candidate is not None and validate(data).passes
     rest = _data(platform, unseen, labels[unseen])
     before, levels = rest.own, choose_labels(rest.own, list(rest.offsets))
     after, new_levels = before, levels
     if promoted:
-        learnt = learn(data)
         after = learnt.fit.predict(rest)
         new_levels = choose_labels(after, list(learnt.offsets))
     expected = truth[unseen]

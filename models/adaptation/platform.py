@@ -22,7 +22,7 @@ from stream_app.inference.recalibration import inputs_of
 from stream_app.inference.scorer import OnnxScorer, calibrate
 
 COUNSELLORS: Final = 24
-CHATS: Final = 360
+CHATS: Final = 168
 """Of ESConv (Liu et al. 2021)."""
 START: Final = datetime.fromtimestamp(0, UTC)
 
