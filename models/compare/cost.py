@@ -9,22 +9,20 @@ the method costs a host.
 
 from __future__ import annotations
 
-import multiprocessing
+import json
 import os
-import resource
-import time
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import IO
 
 from models.compare.methods import Method
 
 ROUNDS = 5
 TURNS = 64
-MIB = 1024.0
 
 
 @dataclass(frozen=True)
@@ -40,59 +38,60 @@ class Cost:
         return median(self.rounds)
 
 
-def _serve(pipe: Connection, key: str, data_dir: Path | None) -> None:
-    """Load a method and score whatever slice of the test pairs the pipe names, until None."""
-    from models.compare.methods import methods  # noqa: PLC0415
-    from models.data.corpora import resolve_data_dir  # noqa: PLC0415
-    from models.data.epitome import load  # noqa: PLC0415
-    from models.methods.folds import parts  # noqa: PLC0415
+class Served:
+    """A method in a process of its own (`models.compare.serve`); `pairs` is 0 if it failed."""
 
-    part = parts(list(load(resolve_data_dir(data_dir))), [0])[0]
-    method = next(method for method in methods() if method.key == key)
-    assert method.load is not None  # noqa: S101 (measure sends no other)
-    scorer = method.load(part.train)
-    dialogues = [pair.turns for pair in part.test]
-    scorer.levels(dialogues[:2])
-    pipe.send(len(dialogues))
-    while (piece := pipe.recv()) is not None:
-        some = dialogues[piece[0] : piece[1]]
-        started = time.process_time()
-        scorer.levels(some)
-        spent = max(time.process_time() - started, 1e-6)
-        pipe.send((len(some) / spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB))
+    def __init__(self, key: str, data_dir: Path | None) -> None:
+        command = [sys.executable, "-m", "models.compare.serve", key]
+        self.process = subprocess.Popen(  # noqa: S603 (this package's own module)
+            [*command, *([str(data_dir)] if data_dir else [])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            text=True,
+        )
+        assert self.process.stdin is not None  # noqa: S101 (it is a pipe)
+        assert self.process.stdout is not None  # noqa: S101
+        self.requests: IO[str] = self.process.stdin
+        self.answers: IO[str] = self.process.stdout
+        self.pairs = int(self.answers.readline() or 0)
+
+    def score(self, start: int, stop: int) -> tuple[float, float]:
+        """Turns a second and memory in MiB of one slice."""
+        self.requests.write(f"{start} {stop}\n")
+        self.requests.flush()
+        speed, memory = json.loads(self.answers.readline())
+        return speed, memory
+
+    def close(self) -> None:
+        """End the process."""
+        self.requests.close()
+        self.process.wait()
+        self.answers.close()
 
 
 def measure(
     chosen: Sequence[Method], data_dir: Path | None, rounds: int = ROUNDS, turns: int = TURNS
 ) -> dict[str, Cost]:
     """Cost by method; a method that fails to load is left out, with a message."""
-    os.environ["OMP_NUM_THREADS"] = "1"  # the processes inherit it before they load libraries
-    context = multiprocessing.get_context("spawn")
-    served: dict[str, tuple[Connection, Any]] = {}
+    served: dict[str, Served] = {}
     for method in chosen:
         if method.load is None:
             continue
-        here, there = context.Pipe()
-        process = context.Process(target=_serve, args=(there, method.key, data_dir), daemon=True)
-        process.start()
-        there.close()
-        try:
-            size = here.recv()
-        except EOFError:
+        started = Served(method.key, data_dir)
+        if not started.pairs:
+            started.close()
             print(f"{method.key}: could not be loaded; its cost is not measured", flush=True)
-            process.join()
             continue
         print(f"{method.key}: loaded", flush=True)
-        turns = min(turns, size // rounds)
-        served[method.key] = here, process
+        turns = min(turns, started.pairs // rounds)
+        served[method.key] = started
     found: dict[str, list[tuple[float, float]]] = {key: [] for key in served}
     for number in range(rounds):
-        for key, (pipe, _) in served.items():
-            pipe.send((number * turns, (number + 1) * turns))
-            found[key].append(pipe.recv())
-    for pipe, process in served.values():
-        pipe.send(None)
-        process.join()
+        for key, each in served.items():
+            found[key].append(each.score(number * turns, (number + 1) * turns))
+    for each in served.values():
+        each.close()
     return {
         key: Cost([speed for speed, _ in each], max(memory for _, memory in each))
         for key, each in found.items()

@@ -107,7 +107,7 @@ def _rows_of_bi_encoder() -> list[Method]:
             "bi_encoder",
             f"{BI_ENCODER} --only {key}",
             load=_bi_encoder(key) if key in measured else None,
-            cost_of="bi_encoder",
+            cost_of="bi_encoder" if design.context == "attention" and design.multitask else None,
         )
         for key, design in DESIGNS.items()
     ]

@@ -17,7 +17,7 @@ import typer
 
 from models.batches import overlaps
 from models.data import Conversation, load_for_command
-from models.encoder import encoder_name
+from models.encoder import ADAPTED, encoder_name
 from models.evaluate import report
 from models.labels import RATIONALE_ORDER
 from models.methods import baselines_page, results
@@ -120,8 +120,8 @@ def main(
         design = DESIGNS[key]
         if lambda_rationales is not None:
             design = replace(design, rationale_weight=lambda_rationales)
-        if design.adapted is not None and not design.adapted.is_file():
-            print(f"{key}: {design.adapted} is missing; python -m models.masked_language writes it")
+        if design.adapted and not ADAPTED.is_file():
+            print(f"{key}: {ADAPTED} is missing; python -m models.masked_language writes it")
             continue
         row = row_of(design, parts, chosen, encoder)
         print(results.write_row(NAME, key, row, COMMAND, out))

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
-
-from models.encoder import ADAPTED
 
 Context = Literal["attention", "joined", "window", "none"]
 
@@ -19,15 +16,15 @@ class Design:
     states, by joining its first state to each of them ("-attention"), in one text with the response
     ("window", a concatenated window), or not at all ("-seeker post"). `rationale_weight` is lambda
     of the rationale loss; 0 trains no extractor ("-rationales"). `multitask` trains one pair of
-    encoders for the three mechanisms instead of three pairs. `adapted` are weights of
-    `models.masked_language` for both encoders (the paper's domain-adaptive pre-training).
+    encoders for the three mechanisms instead of three pairs. `adapted` starts both encoders from
+    the weights of `models.masked_language` (the paper's domain-adaptive pre-training).
     """
 
     words: str
     context: Context = "attention"
     rationale_weight: float = 0.5
     multitask: bool = True
-    adapted: Path | None = None
+    adapted: bool = False
 
     @property
     def seeker_words(self) -> str:
@@ -42,7 +39,7 @@ DESIGNS = {
     "no_rationales": Design("-rationales: levels alone", rationale_weight=0.0),
     "window": Design("one encoder reads seeker post and response together", "window"),
     "independent": Design("three independent bi-encoders, as published", multitask=False),
-    "pretrained": Design("with masked-language pre-training on the corpora", adapted=ADAPTED),
+    "pretrained": Design("with masked-language pre-training on the corpora", adapted=True),
     "lambda_0.1": Design("lambda of the rationales 0.1", rationale_weight=0.1),
     "lambda_0.2": Design("lambda of the rationales 0.2", rationale_weight=0.2),
     "lambda_1": Design("lambda of the rationales 1", rationale_weight=1.0),

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from models.encoder import ABSENT, load_backbone
+from models.encoder import ABSENT, ADAPTED, load_backbone
 from models.methods.bi_encoder.batches import Batch
 from models.methods.bi_encoder.design import Context, Design
 from stream_app.core.heads import LEVELS
@@ -72,8 +72,9 @@ def attend(states: Tensor, heard: Tensor, mask: Tensor) -> Tensor:
 def build(design: Design, mechanisms: int, encoder: str | None = None) -> BiEncoder:
     """A bi-encoder from pretrained weights: `encoder` is a folder or hub name (None: packaged)."""
     two = design.context in ("attention", "joined")
-    seeker = load_backbone(design.adapted, encoder) if two else None
-    return BiEncoder(load_backbone(design.adapted, encoder), seeker, design.context, mechanisms)
+    adapted = ADAPTED if design.adapted else None
+    seeker = load_backbone(adapted, encoder) if two else None
+    return BiEncoder(load_backbone(adapted, encoder), seeker, design.context, mechanisms)
 
 
 def freeze(model: BiEncoder, layers: int) -> None:

@@ -37,7 +37,7 @@ class BiEncoderLevels:
 def untrained(key: str, training: list[Conversation]) -> BiEncoderLevels:
     """A row's network before training: as fast and as large as a trained one."""
     del training
-    design = replace(DESIGNS[key], adapted=None)
+    design = replace(DESIGNS[key], adapted=False)
     networks = [MECHANISMS] if design.multitask else [1] * MECHANISMS
     found = [build(design, mechanisms).eval() for mechanisms in networks]
     return BiEncoderLevels(Fitted(design, found, load_tokenizer()))

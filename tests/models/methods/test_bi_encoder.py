@@ -27,7 +27,7 @@ from models.methods.bi_encoder.training import (  # noqa: E402
 )
 from stream_app.core.heads import LEVELS  # noqa: E402
 
-FAST = Hyperparameters(epochs=30, pairs=16, encoder_rate=3e-3, head_rate=1e-2, frozen_layers=0)
+FAST = Hyperparameters(epochs=15, pairs=16, encoder_rate=3e-3, head_rate=1e-2, frozen_layers=0)
 
 
 def pair(seeker: str, response: str, level: int, phrase: str = "") -> Conversation:
