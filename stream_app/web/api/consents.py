@@ -1,13 +1,13 @@
 """Consent of a session: its records, and a new one."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Self
+from typing import Annotated
 from uuid import uuid4
 
 import msgspec
 from aiokafka.errors import KafkaError
 from fastapi import APIRouter, HTTPException, Path
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from stream_app.contracts.events import MAX_VERSION_CHARS, Consent, ConsentPurpose, ConsentStatus
@@ -49,14 +49,11 @@ class NewConsent(BaseModel):
     ] = None
     purposes: Annotated[
         list[ConsentPurpose],
-        Field(max_length=10, description="What the person also agreed to; only with `given`"),
+        Field(
+            max_length=10,
+            description="What the person also agreed to; without effect unless `given`",
+        ),
     ] = []
-
-    @model_validator(mode="after")
-    def _purposes_need_consent(self) -> Self:
-        if self.purposes and self.status is not ConsentStatus.GIVEN:
-            raise ValueError("only given consent has purposes")
-        return self
 
 
 @router.get(f"/{SESSION_ID}/consents")
@@ -80,6 +77,7 @@ async def record_consent(
     Programs that record consent send events of type `consent` to `/events`.
     """
     await run_in_threadpool(_known, services, person, session_id)
+    agreed = new.purposes if new.status is ConsentStatus.GIVEN else []
     event = Consent(
         session_id=session_id,
         status=new.status,
@@ -88,7 +86,7 @@ async def record_consent(
         source=new.source,
         speaker_id=new.speaker_id,
         consent_id=str(uuid4()),
-        purposes=new.purposes or msgspec.UNSET,
+        purposes=agreed or msgspec.UNSET,
     )
     await run_in_threadpool(
         audit.record,
