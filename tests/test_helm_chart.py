@@ -79,6 +79,7 @@ SETS: Final[dict[str, dict[str, Any]]] = {
         "files": {
             "rules": "rules: []\n",
             "scorecards": "scorecards: []\n",
+            "intents": "version: 1\n",
             "routes": "version: 1\n",
         },
         "worker": {
@@ -651,7 +652,7 @@ def test_files_of_the_values_are_mounted_where_the_settings_say(
     maps = {
         each["metadata"]["name"]: each["data"] for each in of(rendered["everything"], "ConfigMap")
     }
-    names = ("rules", "scorecards", "routes", "notifications")
+    names = ("rules", "scorecards", "routes", "intents", "notifications")
     assert maps.keys() == {f"rapport-{name}" for name in names}
     read = set()
     for item in of(rendered["everything"], "Deployment"):
@@ -665,7 +666,7 @@ def test_files_of_the_values_are_mounted_where_the_settings_say(
         named = {value for value in environment(item).values() if value.startswith("/etc/")}
         assert named == there
         read |= named
-    assert len(read) == 4
+    assert len(read) == 5
     assert maps["rapport-notifications"]["notifications.yaml"] == TARGETS
 
 

@@ -143,6 +143,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- with $kafka.oauth.scope }}{{ $_ := set $own "RAPPORT_KAFKA_OAUTH_SCOPE" . }}{{ end -}}
 {{- end -}}
 {{- if $values.files.rules }}{{ $_ := set $own "RAPPORT_RULES" "/etc/rapport/rules/rules.yaml" }}{{ end -}}
+{{- if $values.files.intents }}{{ $_ := set $own "RAPPORT_INTENTS" "/etc/rapport/intents/intents.yaml" }}{{ end -}}
 {{- if and $values.files.routes (eq .component "worker") }}{{ $_ := set $own "RAPPORT_BUNDLE_ROUTES" "/etc/rapport/routes/routes.yaml" }}{{ end -}}
 {{- end -}}
 {{- if eq .component "worker" -}}
@@ -191,6 +192,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if and $values.files.rules (has .component (list "worker" "web")) }}
 - {name: rules, mountPath: /etc/rapport/rules, readOnly: true}
 {{- end }}
+{{- if and $values.files.intents (has .component (list "worker" "web")) }}
+- {name: intents, mountPath: /etc/rapport/intents, readOnly: true}
+{{- end }}
 {{- if and $values.files.routes (eq .component "worker") }}
 - {name: routes, mountPath: /etc/rapport/routes, readOnly: true}
 {{- end }}
@@ -229,6 +233,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if and $values.files.rules (has .component (list "worker" "web")) }}
 - name: rules
   configMap: {name: {{ $name }}-rules}
+{{- end }}
+{{- if and $values.files.intents (has .component (list "worker" "web")) }}
+- name: intents
+  configMap: {name: {{ $name }}-intents}
 {{- end }}
 {{- if and $values.files.routes (eq .component "worker") }}
 - name: routes
