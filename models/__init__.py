@@ -10,9 +10,11 @@ __all__ = [
     "evaluate",
     "heads",
     "labels",
+    "losses",
     "multitask",
     "onnx_model",
     "perceived",
     "resampling",
+    "train",
     "turn_features",
 ]

@@ -1,4 +1,4 @@
-"""Which bundle scores a session, and what becomes of it when that bundle is removed.
+"""Which bundle scores a session, also after its bundle was removed.
 
 The first turn in a language with a bundle decides, and the session keeps the bundle. If it is
 removed while the session is open, its alerts end and the session continues with the bundle that the

@@ -48,7 +48,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Loading(Struct, frozen=True):
-    """What came of loading the bundles of a file, by their names there."""
+    """The loaded and the refused bundles of a file, by their names there."""
 
     loaded: Mapping[str, LoadedBundle]
     refused: Sequence[Refusal]

@@ -1,7 +1,6 @@
 """Turns without a score for their language, in the API, the console and exports."""
 
-import csv
-import io
+import json
 
 from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
 from stream_app.store.repository import Store
@@ -37,6 +36,6 @@ def test_they_are_counted_and_named_wherever_the_session_is_read(filled: Store, 
 
 def test_an_export_names_the_reason(filled: Store, as_: As) -> None:
     fill(filled)
-    found = as_("ada").get(f"/api/v1/exports/turns.csv?session_id={SESSION}").text
-    rows = [row for row in csv.DictReader(io.StringIO(found)) if row["session_id"] == SESSION]
-    assert [row["unscored"] for row in rows] == ["", "language"]
+    lines = as_("sue").get("/api/v1/exports/turns?format=jsonl").text.splitlines()
+    found = [row for row in map(json.loads, lines) if row["session_id"] == SESSION]
+    assert [row["unscored"] for row in found] == [None, "language"]
