@@ -42,12 +42,13 @@ def main(
     done = {(run.seed, run.ratings, run.raters) for run in runs}
     wanted = [(n, size, raters) for n in range(platforms) for size in SIZES for raters in RATERS]
     todo = [one for one in wanted if one not in done]
-    platform = score(bundle, resolve_data_dir(data_dir), HEAD) if todo else None
-    for seed, size, raters in todo if platform is not None else ():
-        run = learning_curve.simulate(platform, raters, size, seed)
-        with out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(run)) + "\n")
-        runs.append(run)
+    if todo:
+        platform = score(bundle, resolve_data_dir(data_dir), HEAD)
+        for seed, size, raters in todo:
+            run = learning_curve.simulate(platform, raters, size, seed)
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(run)) + "\n")
+            runs.append(run)
     tables = figures.tables(runs)
     print(*tables.values(), sep="\n\n")
     if write:

@@ -58,7 +58,7 @@ def worker(
     bundle: Bundle = None,
     shadow: Annotated[
         Path | None,
-        typer.Option(help="Another bundle that scores in silence; see docs/adaptation.md."),
+        typer.Option(help="Bundle that scores in silence next to it; see docs/adaptation.md."),
     ] = None,
 ) -> None:
     """Consume, score and store until stopped."""

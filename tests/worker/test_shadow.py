@@ -46,7 +46,7 @@ class Broken(Tried):
 
 
 class Incomplete(Tried):
-    """A bundle that gives fewer scores than turns."""
+    """A bundle that gives fewer scores than there are requests."""
 
     def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         return super().score(requests)[1:]
