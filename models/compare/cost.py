@@ -54,7 +54,12 @@ class Served:
         assert self.process.stdout is not None  # noqa: S101
         self.requests: IO[str] = self.process.stdin
         self.answers: IO[str] = self.process.stdout
+        self.pairs = 0
+
+    def wait(self) -> bool:
+        """Wait until the method is loaded; False if it failed."""
         self.pairs = int(self.answers.readline() or 0)
+        return self.pairs > 0
 
     def score(self, start: int, stop: int) -> tuple[float, float]:
         """Turns a second and memory in MiB of one slice."""
@@ -74,18 +79,16 @@ def measure(
     chosen: Sequence[Method], data_dir: Path | None, rounds: int = ROUNDS, turns: int = TURNS
 ) -> dict[str, Cost]:
     """Cost by method; a method that fails to load is left out, with a message."""
+    loading = {m.key: Served(m.key, data_dir) for m in chosen if m.load is not None}
     served: dict[str, Served] = {}
-    for method in chosen:
-        if method.load is None:
-            continue
-        started = Served(method.key, data_dir)
-        if not started.pairs:
-            started.close()
-            print(f"{method.key}: could not be loaded; its cost is not measured", flush=True)
-            continue
-        print(f"{method.key}: loaded", flush=True)
-        turns = min(turns, started.pairs // rounds)
-        served[method.key] = started
+    for key, each in loading.items():
+        if each.wait():
+            served[key] = each
+            turns = min(turns, each.pairs // rounds)
+            print(f"{key}: loaded", flush=True)
+        else:
+            each.close()
+            print(f"{key}: could not be loaded; its cost is not measured", flush=True)
     found: dict[str, list[tuple[float, float]]] = {key: [] for key in served}
     for number in range(rounds):
         for key, each in served.items():

@@ -52,8 +52,11 @@ def _words(training: list[Conversation]) -> LevelScorer:
 
 def _micromodels(training: list[Conversation]) -> LevelScorer:
     from models.methods.micromodels import fit_levels  # noqa: PLC0415
+    from models.methods.sentence_vectors import SentenceEncoder  # noqa: PLC0415
 
-    return fit_levels(training)
+    scorer = fit_levels(training)
+    scorer.fitted.embed = SentenceEncoder()  # without the vectors that are cached already
+    return scorer
 
 
 def _frozen(key: str) -> Load:
@@ -65,7 +68,9 @@ def _frozen(key: str) -> Load:
         )
         from models.methods.sentence_vectors import CACHE, SentenceEncoder  # noqa: PLC0415
 
-        return FrozenLevels(Embedder(SentenceEncoder(CACHE), ROWS[key].input), training)
+        scorer = FrozenLevels(Embedder(SentenceEncoder(CACHE), ROWS[key].input), training)
+        scorer.embed.encode = SentenceEncoder()  # without the vectors that are cached already
+        return scorer
 
     return load
 

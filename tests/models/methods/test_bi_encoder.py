@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_without_the_seeker_post_it_cannot_be_learned(tiny_encoder: str) -> None
 def test_rationales_are_learned_at_their_tokens(tiny_encoder: str) -> None:
     data = [pair("i feel sad", "i am sorry . why ?", 1, "sorry"), pair("i", "try work", 0)] * 12
     for context in ("attention", "window"):
-        fitted = fit(data, Design("", context), FAST, tiny_encoder)  # type: ignore[arg-type]
+        fitted = fit(data, Design("", context), replace(FAST, epochs=40), tiny_encoder)  # type: ignore[arg-type]
         first, second = fitted.read(data[:2]).masks
         assert first.shape == (6, 3)
         assert first[:, 0].tolist() == [0, 0, 1, 0, 0, 0]

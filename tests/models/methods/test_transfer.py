@@ -206,6 +206,7 @@ def test_the_command_writes_results_and_page(
     text = (tmp_path / "transfer.md").read_text("utf-8")
     assert "Zhou & Jurgens" in text
     assert "Not measured here" in text
+    pytest.importorskip("peft")
     options += ["--layers=bottleneck", "--source=News Empathy", "--target=Rated exchanges"]
     result = CliRunner().invoke(app, options, catch_exceptions=False)
     assert result.exit_code == 0
