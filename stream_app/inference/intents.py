@@ -58,7 +58,8 @@ class IntentComparer:
         whole = np.rint(STEPS * units(vectors)).astype(np.float32)
         # not a matrix product, which would use BLAS threads that spin
         products = np.einsum("nd,kd->nk", whole, self._weights)
-        above = (products >= self._least) & np.asarray(whole.any(axis=1))[:, None]
+        known = np.asarray(whole.any(axis=1))
+        above = (products >= self._least) & known[:, None]
         for row, column in zip(*(places.tolist() for places in above.nonzero()), strict=True):
             if self._of_role[roles[row]][column]:
                 name = self.intents.intents[column].name
