@@ -114,12 +114,14 @@ def _read(store: Store, scope: Scope, session_id: str) -> Iterator[TurnRead]:
 
 
 def _counsellor_turns(read: Iterable[TurnRead], bundle: str) -> dict[str, list[CounsellorTurn]]:
-    """Group counsellor turns by speaker."""
+    """Group counsellor turns by speaker, without those that were not scored."""
     by_counsellor: dict[str, list[CounsellorTurn]] = defaultdict(list)
     client_said = 0
     for turn in read:
         if turn.role is Role.CLIENT:
             client_said += len(turn.text or "")
+            continue
+        if turn.unscored is not None:
             continue
         score = turn.score(bundle)
         by_counsellor[turn.speaker].append(

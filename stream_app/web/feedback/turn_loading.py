@@ -71,13 +71,14 @@ def _reference(store: Store, card: SessionCard) -> DomainEmpathy | None:
 
 
 def _heard(ended: EndedSession, here: DomainEmpathy) -> Iterator[Heard]:
-    """The turns in order; gaps may be withheld turns if the session has any."""
+    """The scored turns in order; gaps may be withheld turns if the session has any."""
     expected = 0
     unseen = False
     for turn in ended.turns:
         unseen = unseen or (ended.card.withheld_turns > 0 and turn.seq > expected)
         expected = turn.seq + 1
-        if turn.late:
+        unseen = unseen or turn.unscored is not None
+        if turn.late or turn.unscored is not None:
             continue
         score = turn.score(ended.card.bundle)
         value = turn_value(_decoded(turn.role, score), here) if score is not None else 0
