@@ -18,10 +18,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import average_precision_score
 
 from models.crisis import turns as crisis_turns
-from models.crisis.__main__ import with_tables
 from models.data.corpora import REPOSITORY, resolve_data_dir
 from models.evaluate.tables import table
 from models.intents import figures, utterances
+from models.marked_tables import with_tables
 from stream_app.contracts.events import Role
 from stream_app.core.intents import IntentSet
 from stream_app.inference import bundle as bundles

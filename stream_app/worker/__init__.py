@@ -10,6 +10,7 @@ __all__ = [
     "dead_letters",
     "erasing",
     "health",
+    "intent_loading",
     "metrics",
     "processor",
     "publishing",
