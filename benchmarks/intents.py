@@ -1,18 +1,19 @@
-"""``python -m benchmarks.intents``: what intents cost, as a ratio of throughputs in one run.
+"""``python -m benchmarks.intents``: what intents cost, as a ratio of CPU times in one run.
 
-The sample sessions are decoded, encoded and scored by the worker's own pipeline, without broker and
-database, whose share would only make the ratio smaller. Rounds without and with intents alternate,
-so that drifts in machine load cancel out.
+The sample sessions are encoded and scored by the worker's own pipeline, without broker and
+database, whose time would only make the share smaller. Each batch is processed without and with
+intents, in alternating order, so that drifts of the machine cancel out, and CPU time is measured,
+so that other processes do not count.
 """
 
 import argparse
-import statistics
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 from msgspec import structs
 
 from stream_app import bootstrap, logs
@@ -25,7 +26,7 @@ from stream_app.inference import bundle as bundles
 from stream_app.inference import intents
 from stream_app.settings import LogFormat, Settings
 
-BATCH: Final = 256
+BATCH: Final = 64
 
 
 def main() -> None:
@@ -34,7 +35,7 @@ def main() -> None:
         prog="python -m benchmarks.intents", description="Measure the cost of intents."
     )
     parser.add_argument("--intents", type=int, nargs="+", default=[40], help="default: 40")
-    parser.add_argument("--rounds", type=int, default=15, help="default: 15")
+    parser.add_argument("--rounds", type=int, default=20, help="default: 20")
     parser.add_argument("--bundle", type=bundles.find, default=bundles.DEFAULT_BUNDLE)
     given = parser.parse_args()
     logs.configure("ERROR", LogFormat.CONSOLE)
@@ -46,24 +47,58 @@ def main() -> None:
     readers: dict[int, IntentReader] = {0: NoIntentReader()}
     for count in given.intents:
         readers[count] = intents.compare(numbered(count), scorer)
-    timed(pipeline, readers[0], batches)  # warm
-    seconds: dict[int, list[float]] = {count: [] for count in readers}
-    for place in range(given.rounds):
-        order = list(readers) if place % 2 else list(reversed(readers))
-        for count in order:
-            seconds[count].append(timed(pipeline, readers[count], batches))
-    print(f"{scorer.bundle_id}, {given.rounds} rounds of {turns} events")
+    ratios: dict[int, list[float]] = {count: [] for count in given.intents}
+    alone: dict[int, Clocked] = {count: Clocked(readers[count]) for count in given.intents}
+    base = 0.0
+    for place in range(given.rounds + 1):
+        states: dict[int, dict[str, Versioned]] = {count: {} for count in readers}
+        for number, batch in enumerate(batches):
+            order = list(readers) if (place + number) % 2 else list(reversed(readers))
+            seconds = {
+                count: timed(pipeline, readers[count], batch, states[count]) for count in order
+            }
+            if place:  # the first round warms up
+                base += seconds[0]
+                for count in given.intents:
+                    ratios[count].append(seconds[count] / seconds[0] - 1)
     for count in given.intents:
-        pairs = zip(seconds[count], seconds[0], strict=True)
-        ratios = sorted(own / base - 1 for own, base in pairs)
-        median = statistics.median(ratios)
-        spread = f"{100 * ratios[0]:+.1f} to {100 * ratios[-1]:+.1f} %"
-        own = alone(readers[count], pipeline, batches)
-        share = own / (statistics.median(seconds[0]) / turns)
+        fresh: dict[str, Versioned] = {}
+        for batch in batches:
+            timed(pipeline, alone[count], batch, fresh)
+    per_turn = base / given.rounds / turns
+    print(f"{scorer.bundle_id}: {turns} turns in batches of {BATCH}, {given.rounds} rounds")
+    for count in given.intents:
+        median, low, high = median_with_interval(ratios[count])
+        own = alone[count].seconds / turns
         print(
-            f"{count} intents: time {100 * median:+.2f} % (median of the rounds; {spread}); "
-            f"the comparison alone takes {1e6 * own:.1f} µs a turn, {100 * share:.2f} % of the time"
+            f"{count} intents: CPU time {100 * median:+.2f} % ({100 * low:+.2f} to "
+            f"{100 * high:+.2f}; median of {len(ratios[count])} batches); the comparison alone "
+            f"takes {1e6 * own:.1f} µs a turn, {100 * own / per_turn:.2f} % of the time"
         )
+
+
+class Clocked:
+    """A reader that counts the CPU time of its comparisons."""
+
+    def __init__(self, reader: IntentReader) -> None:
+        self._reader = reader
+        self.intents = reader.intents
+        self.seconds = 0.0
+
+    def hits(self, vectors: Sequence[bytes], roles: Sequence[Role]) -> list[Hits]:
+        """The reader's hits."""
+        start = time.process_time()
+        found = self._reader.hits(vectors, roles)
+        self.seconds += time.process_time() - start
+        return found
+
+
+def median_with_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The median with its 95 % interval from resampled values."""
+    chance = np.random.default_rng(17)
+    drawn = np.median(chance.choice(values, (2000, len(values))), axis=1)
+    low, high = np.quantile(drawn, [0.025, 0.975]).tolist()
+    return float(np.median(values)), low, high
 
 
 def records() -> list[list[Received]]:
@@ -87,32 +122,17 @@ def numbered(count: int) -> IntentSet:
     return IntentSet(tuple(chosen), "benchmark")
 
 
-def timed(pipeline: Pipeline, reader: IntentReader, batches: Sequence[Sequence[Received]]) -> float:
-    """Seconds to process all batches as new sessions."""
+def timed(
+    pipeline: Pipeline,
+    reader: IntentReader,
+    batch: Sequence[Received],
+    states: dict[str, Versioned],
+) -> float:
+    """Seconds of CPU to process a batch."""
     pipeline.encodings.intent_reader = reader
-    states: dict[str, Versioned] = {}
-    start = time.perf_counter()
-    for batch in batches:
-        pipeline.process(list(batch), states)
-    return time.perf_counter() - start
-
-
-def alone(reader: IntentReader, pipeline: Pipeline, batches: Sequence[Sequence[Received]]) -> float:
-    """Seconds a turn that the comparison itself takes, in the same batches."""
-    pipeline.encodings.intent_reader = reader
-    calls: list[float] = []
-
-    class Timed:
-        intents = reader.intents
-
-        def hits(self, vectors: Sequence[bytes], roles: Sequence[Role]) -> list[Hits]:
-            start = time.perf_counter()
-            found = reader.hits(vectors, roles)
-            calls.append((time.perf_counter() - start) / max(1, len(vectors)))
-            return found
-
-    timed(pipeline, Timed(), batches)
-    return statistics.median(calls)
+    start = time.process_time()
+    pipeline.process(list(batch), states)
+    return time.process_time() - start
 
 
 if __name__ == "__main__":

@@ -18,15 +18,14 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import average_precision_score
 
 from models.crisis import turns as crisis_turns
-from models.crisis.__main__ import with_tables
 from models.data.corpora import REPOSITORY, resolve_data_dir
-from models.evaluate.tables import table
+from models.evaluate.tables import table, with_tables
 from models.intents import figures, utterances
 from stream_app.contracts.events import Role
 from stream_app.core.intents import IntentSet
 from stream_app.inference import bundle as bundles
 from stream_app.inference import intents
-from stream_app.inference.intent_model import collect, fit, scale
+from stream_app.inference.intent_model import Floats, collect, fit, scale, units
 from stream_app.inference.intents import IntentComparer
 from stream_app.inference.scorer import OnnxScorer
 
@@ -58,7 +57,7 @@ def penalty() -> None:
         encode = encoder(name)
         vectors = encode(collected.texts)
         for value in PENALTIES:
-            fitted = fit(collected, lambda _, vectors=vectors: vectors, value)
+            fitted = fit(collected, _known(vectors), value)
             found = [
                 average_precision_score(collected.is_example[:, k], fitted.left_out[:, k])
                 for k in range(collected.is_example.shape[1])
@@ -77,7 +76,11 @@ def evaluate(
     service = intents.load(Path("service"))
     encoders = {f"`{name}`": encoder(name) for name in BUNDLES}
     found = {name: on_parts(service, labelled, encode) for name, encode in encoders.items()}
-    found["tf-idf, nearest example"] = without = tf_idf_on_parts(service, labelled)
+    for name, encode in encoders.items():
+        rows_of = centred(service, encode)
+        found[f"{name}, nearest example"] = nearest_on_parts(service, labelled, rows_of)
+    without = nearest_on_parts(service, labelled, tf_idf(service))
+    found["tf-idf, nearest example"] = without
     kappas = figures.agreement(labelled, utterances.second_labels(), service.names)
     tables = {
         "overall": figures.overall(found),
@@ -122,8 +125,9 @@ def crisis(encoders: dict[str, Encode]) -> str:
     rows = []
     for name, encode in encoders.items():
         comparer = compare(intents.load(Path("crisis")), encode)
-        found = hits(comparer, encode, [turn.text for turn in turns], Role.CLIENT).any(axis=1)
-        own = figures.measure(truth[:, None], found[:, None], ["any"])["intents"]["any"]
+        own_hits = hits(comparer, encode, [turn.text for turn in turns], Role.CLIENT)
+        found = own_hits.sum(axis=1, keepdims=True) > 0
+        own = figures.measure(truth[:, None], found, ["any"])["intents"]["any"]
         cells = [
             f"{100 * own[what]['value']:.0f} "
             f"({100 * own[what]['low']:.0f}–{100 * own[what]['high']:.0f})"
@@ -179,23 +183,28 @@ def encoder(bundle: str) -> Encode:
     return encode
 
 
-def tf_idf_on_parts(
-    service: IntentSet, labelled: Sequence[utterances.LabelledUtterance]
+def _known(vectors: list[bytes]) -> Encode:
+    return lambda _: vectors
+
+
+def nearest_on_parts(
+    service: IntentSet,
+    labelled: Sequence[utterances.LabelledUtterance],
+    rows_of: Callable[[Sequence[str]], Floats],
 ) -> dict[str, dict[str, object]]:
-    """A baseline without a model: the cosine of words and pairs of words with the nearest example.
+    """A baseline: the cosine with the nearest example, of rows with length 1.
 
     The threshold is chosen as for the intents: greatest F1 over the sentences of the file and the
     ordinary turns, each compared with the others only.
     """
     collected = collect(service, intents.background())
-    vectorizer = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD)
-    rows = vectorizer.fit_transform(collected.texts).toarray()
+    rows = rows_of(collected.texts)
     products = rows @ rows.T
     np.fill_diagonal(products, -1.0)
     found = {}
     for part in (utterances.WRITTEN, utterances.DIALOGUES):
         own = [each for each in labelled if each.part == part]
-        other = vectorizer.transform([each.text for each in own]).toarray() @ rows.T
+        other = rows_of([each.text for each in own]) @ rows.T
         truth = np.array([[name in each.intents for name in service.names] for each in own])
         above = np.zeros_like(truth)
         for k in range(len(service.names)):
@@ -204,6 +213,24 @@ def tf_idf_on_parts(
             above[:, k] = other[:, examples].max(axis=1) >= cut
         found[part] = figures.measure(truth, above, service.names)
     return found
+
+
+def tf_idf(service: IntentSet) -> Callable[[Sequence[str]], Floats]:
+    """Rows of words and pairs of words, weighted on the sentences of the file."""
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD)
+    vectorizer.fit(collect(service, intents.background()).texts)
+    return lambda texts: np.asarray(vectorizer.transform(texts).toarray())
+
+
+def centred(service: IntentSet, encode: Encode) -> Callable[[Sequence[str]], Floats]:
+    """Rows of a bundle's vectors relative to the mean of the sentences of the file."""
+    centre = units(encode(collect(service, intents.background()).texts)).mean(axis=0)
+
+    def rows_of(texts: Sequence[str]) -> Floats:
+        rows = units(encode(texts)) - centre
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+    return rows_of
 
 
 if __name__ == "__main__":

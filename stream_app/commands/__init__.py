@@ -15,6 +15,8 @@ __all__ = [
     "export",
     "history",
     "hold",
+    "intent_suggestions",
+    "intents",
     "interrupts",
     "keys",
     "notify",

@@ -15,6 +15,7 @@ __all__ = [
     "consent",
     "crisis",
     "empathy",
+    "encodings",
     "environment",
     "exchanges",
     "head_variables",

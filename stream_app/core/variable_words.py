@@ -102,10 +102,13 @@ def told(name: str, value: float) -> str:
 
     >>> told("risk", 0.3049), told("turns", 12.0), told("waiting", 0.0)
     ('0.30', '12', 'no')
+    >>> told("intent.ask_contact", 0.75), told("intent.ask_contact.turns", 2.0)
+    ('0.75', '2')
     """
     variable = CATALOGUE.get(name)
     if variable is None:
-        return f"{value:.2f}"
+        counts = name.startswith("intent.") and name.endswith(".turns")
+        return f"{value:.{0 if counts else 2}f}"
     if variable.kind is Kind.FLAG:
         return "yes" if value else "no"
     return f"{value:.{variable.digits}f}"

@@ -11,6 +11,7 @@ __all__ = [
     "dead_letters",
     "erasing",
     "health",
+    "intent_loading",
     "metrics",
     "processor",
     "publishing",
