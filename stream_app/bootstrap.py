@@ -429,7 +429,11 @@ def practice_model(settings: Settings) -> "PracticeModel":
             after if settings.window_after is None else settings.window_after,
         )
 
-    return PracticeModel(load, lambda: extras.require("cpu", ["onnxruntime"]))
+    return PracticeModel(
+        load,
+        lambda: extras.require("cpu", ["onnxruntime"]),
+        languages=lambda: bundle(settings).manifest.languages,
+    )
 
 
 def worker(
