@@ -102,6 +102,7 @@ class BundleReloader:
             self._refuse_file(problem.faults)
             return False
         if _signature(routes) == self._seen:
+            self._accept_file()
             return False
         self._load(routes)
         return True
@@ -165,12 +166,21 @@ class BundleReloader:
         if self._metrics is not None:
             self._metrics.bundles.labels("in_force").set(1 + len(routed))
             self._metrics.bundles.labels("refused").set(len(self.refused))
+            self._metrics.routes_invalid.set(0)
+
+    def _accept_file(self) -> None:
+        """Note that the file is valid, also if it is again as it was."""
+        self._faults = []
+        if self._metrics is not None:
+            self._metrics.routes_invalid.set(0)
 
     def _refuse_file(self, faults: list[str]) -> None:
         """Log the faults once per text; the bundles in force stay."""
         if faults != self._faults:
             self._faults = faults
             log.error("routes.refused", faults=faults)
+        if self._metrics is not None:
+            self._metrics.routes_invalid.set(1)
 
 
 def _signature(routes: Routes) -> Signature:

@@ -98,6 +98,11 @@ class WorkerMetrics:
             ["state"],
             registry=self.registry,
         )
+        self.routes_invalid = Gauge(
+            "rapport_routes_invalid",
+            "1 while the changed file of bundles and routes is invalid; those in force stay",
+            registry=self.registry,
+        )
         self.redaction_seconds = Histogram(
             "rapport_redaction_seconds",
             "Time to mask personal details in the text of one turn",

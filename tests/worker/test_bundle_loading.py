@@ -163,6 +163,12 @@ def test_an_invalid_file_leaves_the_bundles_in_force(world: World) -> None:
     world.file.unlink()
     assert not world.reloader.load_if_changed()
     assert world.names == ["north"]
+    registry = world.metrics.registry
+    assert registry.get_sample_value("rapport_routes_invalid") == 1.0
+    world.route("north")
+    assert not world.reloader.load_if_changed()  # it is as before
+    assert registry.get_sample_value("rapport_routes_invalid") == 0.0
+    world.file.unlink()
     with pytest.raises(RoutesFileError, match="cannot be read"):
         world.reloader_of(world.pipeline).start()
 
