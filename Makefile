@@ -16,22 +16,24 @@ SERVICE := --ignore=tests/models --ignore=tests/export
 # The tests start hundreds of processes, and each would compile the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 PACKAGES := stream_app benchmarks servers models export
+# Threads of one BLAS in each of the tests' processes only wait for each other.
+test test-slow test-services test-models: export OMP_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format docs release-notes schemas lock train-env folds evaluate train bundle nano bench benchmarks clean
+.PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format docs release-notes schemas lock train-env folds evaluate methods train bundle nano bench benchmarks clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 $(STAMP): requirements/service.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(call INSTALL_INTO,$(VENV)) --require-hashes -r requirements/service.txt
+	$(call INSTALL_INTO,$(VENV)) --no-deps --require-hashes -r requirements/service.txt
 	$(call INSTALL_INTO,$(VENV)) --no-deps -e .
 	@touch $@
 
 $(DEV_STAMP): $(STAMP) requirements/dev.txt
-	$(call INSTALL_INTO,$(VENV)) --require-hashes -r requirements/dev.txt
+	$(call INSTALL_INTO,$(VENV)) --no-deps --require-hashes -r requirements/dev.txt
 	@touch $@
 
 install: $(STAMP) ## Create .venv with the rapport command (the service, no torch)
@@ -72,24 +74,24 @@ schemas: install ## Regenerate the JSON Schemas
 	$(BIN)/python -m stream_app.contracts.schema
 
 lock: ## Re-resolve the dependencies (needs uv)
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra tracing pyproject.toml -o requirements/worker.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra gpu --extra tracing -c requirements/worker.txt pyproject.toml -o requirements/gpu.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra cpu --extra web --extra analytics --extra tracing -c requirements/worker.txt pyproject.toml -o requirements/web.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra apprise --extra cpu --extra tracing pyproject.toml -o requirements/worker.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra gpu --extra tracing -c requirements/worker.txt pyproject.toml -o requirements/gpu.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra cpu --extra web --extra analytics --extra tracing -c requirements/worker.txt pyproject.toml -o requirements/web.txt
 	echo "hatchling<2" | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade - -o requirements/build.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra demo -c requirements/worker.txt -c requirements/web.txt pyproject.toml -o requirements/service.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra demo --extra analytics --extra tracing --extra dev -c requirements/service.txt pyproject.toml -o requirements/dev.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra demo -c requirements/worker.txt -c requirements/web.txt pyproject.toml -o requirements/service.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra demo --extra analytics --extra tracing --extra dev -c requirements/service.txt pyproject.toml -o requirements/dev.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra demo --extra analytics --extra tracing --extra dev --extra train -c requirements/dev.txt pyproject.toml -o requirements/train.txt
 
 $(TRAIN)/.installed: requirements/train.txt
 	test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
-	$(call INSTALL_INTO,$(TRAIN)) --require-hashes -r requirements/train.txt
+	$(call INSTALL_INTO,$(TRAIN)) --no-deps --require-hashes -r requirements/train.txt
 	$(call INSTALL_INTO,$(TRAIN)) --no-deps -e .
 	@touch $@
 
 train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and export/
 
 test-models: check-models ## Types and tests of models/ and export/
-	OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(PARALLEL) tests/models tests/export
+	$(TRAIN)/bin/python -m pytest $(PARALLEL) tests/models tests/export
 
 check-models: train-env ## Types, with those of models/ and export/
 	$(TRAIN)/bin/mypy --cache-dir .mypy_cache/train $(addprefix -p ,$(PACKAGES))
@@ -113,6 +115,13 @@ evaluate: train-env ## Regenerate docs/evaluation from the folds
 	$(TRAIN_PY) -m models.ablation --threads 2 $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate $(DATA_DIR)
 	$(TRAIN_PY) -m models.card
+
+methods: train-env ## Run the published methods on our folds, and compare all (hours on two cores)
+	$(TRAIN_PY) -m models.methods.frozen_levels $(DATA_DIR)
+	$(TRAIN_PY) -m models.methods.bi_encoder $(DATA_DIR)
+	$(TRAIN_PY) -m models.methods.transfer $(DATA_DIR)
+	$(TRAIN_PY) -m models.methods.low_resource $(DATA_DIR)
+	$(TRAIN_PY) -m models.compare $(DATA_DIR)
 
 train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
 	$(TRAIN_PY) -m models.train --out $(MODEL) $(DATA_DIR)

@@ -77,6 +77,7 @@ def _store(settings: Settings, template: SessionState, run: str, count: int) -> 
         states = [unpack(packed) for _ in numbers]
         for number, state in zip(numbers, states, strict=True):
             state.session_id = workload.session_name(run, number)
+            state.team = workload.team(number)
         versioned = [
             Versioned(state, partition=number % settings.topic_partitions, seen_at=now)
             for number, state in zip(numbers, states, strict=True)

@@ -19,6 +19,7 @@ from benchmarks.parts import (
     sessions,
     startup,
     target,
+    web,
     window,
     workers,
 )
@@ -39,6 +40,7 @@ PARTS: Final[dict[str, ModuleType]] = {
         startup,
         accelerator,
         analytics,
+        web,
     )
 }
 RESULTS: Final = Path(__file__).with_name("results")

@@ -24,6 +24,7 @@ GOLDEN = (sqrt(5) - 1) / 2
 ROLES = ("client", "counsellor")
 FILLER = "so"
 """A one-token word, used when the text's next word is too long."""
+TEAMS = 20
 TURNS_A_PLACE = 40
 """Turns per open session in a run, about the length of a whole session."""
 
@@ -107,11 +108,16 @@ def event(turn: Turn, run: str, at: float, first_seq: int = 0) -> bytes:
             "occurred_at": datetime.fromtimestamp(at, UTC).isoformat(),
             "domain": "peer-support",
             "channel": "chat",
-            "team": f"team-{turn.session % 20}",
+            "team": team(turn.session),
             "lang": "en",
             "consent": True,
         }
     )
+
+
+def team(session: int) -> str:
+    """The team of a session."""
+    return f"team-{session % TEAMS}"
 
 
 def session_name(run: str, session: int) -> str:

@@ -1,5 +1,8 @@
-"""Real servers for tests and benchmarks: Kafka, PostgreSQL and Prometheus on loopback, no Docker.
+"""Real servers for tests and benchmarks on loopback, without Docker.
+
+Apache Kafka, PostgreSQL, Prometheus and a schema registry.
 
 ``monitoring`` has the configuration of Prometheus and Grafana; ``alert_rules`` generates the alert
-rules in it. ``helm`` has the chart for Kubernetes; ``helm_command`` renders it.
+rules in it. ``docker`` has a step of the Dockerfile. ``helm`` has the
+chart for Kubernetes; ``helm_command`` renders it.
 """

@@ -5,6 +5,7 @@ A package's ``__all__`` lists the modules that other packages may import; the ot
 
 __all__ = [
     "__version__",
+    "adaptation",
     "analytics",
     "bootstrap",
     "cli",

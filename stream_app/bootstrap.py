@@ -9,19 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import structlog
+from prometheus_client import Counter as Counts
 from pydantic import SecretStr
 
 from stream_app import extras
 from stream_app.analytics import rollups
 from stream_app.core.baselines import BaselineBook, NoBaselines
 from stream_app.core.environment import Policy
+from stream_app.core.intents import NO_INTENTS, IntentSet
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
 from stream_app.core.scorecards import ScorecardFileError, Scorecards
 from stream_app.core.scorecards import parse as parse_scorecards
+from stream_app.core.shadow import Shadow
 from stream_app.core.window import WindowPolicy
 from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
+from stream_app.inference import intents
 from stream_app.notifications.apprise_channel import AppriseChannel
 from stream_app.notifications.connection_guard import parse_allowed
 from stream_app.notifications.escalation import Escalation
@@ -47,6 +52,7 @@ from stream_app.store import (
     restricted,
     retention,
     rule_sources,
+    shadow_scores,
     tables,
     withdrawal,
 )
@@ -62,10 +68,11 @@ from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.store.withdrawal import OnWithdrawal
 from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker import app as faust_app
-from stream_app.worker import erasing
+from stream_app.worker import erasing, schema_registry
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.app import RapportApp
 from stream_app.worker.health import Health, HealthLimits
+from stream_app.worker.intent_loading import IntentReloader
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
 from stream_app.worker.rule_loading import RuleReloader
@@ -79,6 +86,7 @@ if TYPE_CHECKING:
     from stream_app.web.practice_model import PracticeModel
     from stream_app.worker.bundle_loading import BundleReloader
 
+log = structlog.get_logger(__name__)
 ERASED_AT_A_TIME: Final = 50
 """Sessions that a worker erases between two batches after withdrawals of consent."""
 
@@ -103,6 +111,40 @@ def scorer(settings: Settings) -> "OnnxScorer":
     return OnnxScorer(bundle(settings), settings.provider, settings.threads)
 
 
+def offline_scorer(settings: Settings) -> "OnnxScorer":
+    """A scorer for recordings, which uses all cores that this process may use."""
+    from stream_app.inference.scorer import OnnxScorer  # noqa: PLC0415  # the console has no runtime
+
+    at_once = max(1, usable_cores() // settings.threads)
+    return OnnxScorer(bundle(settings), settings.provider, settings.threads, at_once=at_once)
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def shadow_scorer(settings: Settings, folder: Path, beside: "OnnxScorer") -> "OnnxScorer":
+    """Load a bundle that scores in the shadow of another one.
+
+    Raises:
+        BundleError: it is not valid, is the bundle in force, or supports fewer neighbours.
+    """
+    from stream_app.inference.scorer import OnnxScorer  # noqa: PLC0415  # the console has no runtime
+
+    found = bundles.load(folder)
+    if found.manifest.bundle_id == beside.bundle_id:
+        raise BundleError(f"{beside.bundle_id} is the bundle in force: name another one")
+    window = policy(settings, beside).window
+    if window.before + window.after > found.manifest.head.slots:
+        raise BundleError(
+            f"{found.manifest.bundle_id} supports {found.manifest.head.slots} neighbouring turns; "
+            f"the window in force has {window.before + window.after}"
+        )
+    shared = beside if bundles.share_encoder(found.manifest, beside.bundle.manifest) else None
+    return OnnxScorer(found, settings.provider, settings.threads, shared=shared)
+
+
 def bundle(settings: Settings) -> bundles.Bundle:
     """Read and check the configured bundle.
 
@@ -118,6 +160,7 @@ def pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
     Raises:
         BundleError: the configured window is larger than the bundle supports.
         RuleFileError: the file of rules is not valid.
+        IntentFileError: the file of intents is not valid.
         RoutesFileError: the file of bundles and routes is not valid.
     """
     return routed_pipeline(settings, scorer)[0]
@@ -127,7 +170,7 @@ def routed_pipeline(
     settings: Settings, scorer: "OnnxScorer"
 ) -> "tuple[Pipeline, Sequence[Refusal]]":
     """As ``pipeline``, with the bundles of the routes file that were refused."""
-    core = Pipeline(scorer, checked_policy(settings, scorer))
+    core = _default_pipeline(settings, scorer)
     reloader = bundle_reloader(settings, scorer, core)
     reloader.start()
     return core, reloader.refused
@@ -146,14 +189,23 @@ def bundle_ids(settings: Settings) -> list[str]:
     return [each.environment.bundle_id for each in core.bundles]
 
 
-def checked_policy(settings: Settings, scorer: "OnnxScorer") -> Policy:
+def _default_pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
+    """The pipeline with its default bundle and the intents, without routes."""
+    wanted = intents.load(settings.intents)
+    core = Pipeline(scorer, _checked_policy(settings, scorer, wanted))
+    if wanted.intents:
+        core.encodings.intent_reader = intents.compare(wanted, scorer)
+    return core
+
+
+def _checked_policy(settings: Settings, scorer: "OnnxScorer", wanted: IntentSet) -> Policy:
     """The core's policy, with a window that the bundle supports.
 
     Raises:
         BundleError: it supports only smaller ones.
         RuleFileError: the file of rules is not valid.
     """
-    chosen = policy(settings, scorer)
+    chosen = policy(settings, scorer, wanted)
     supported = scorer.bundle.manifest.head.slots
     if chosen.window.before + chosen.window.after > supported:
         raise BundleError(
@@ -206,7 +258,7 @@ def register_bundle(store: Store, scorer: "OnnxScorer") -> StoredBaselines:
     return baselines
 
 
-def policy(settings: Settings, scorer: Scorer) -> Policy:
+def policy(settings: Settings, scorer: Scorer, wanted: IntentSet = NO_INTENTS) -> Policy:
     """The core's policy; the bundle provides defaults."""
     before, after = scorer.window
     return Policy(
@@ -217,7 +269,7 @@ def policy(settings: Settings, scorer: Scorer) -> Policy:
             reorder_turns=settings.reorder_turns,
             reorder_wait=timedelta(seconds=settings.reorder_wait),
         ),
-        rules=rule_sources.load(RuleFile(settings.rules), scorer.heads),
+        rules=rule_sources.load(RuleFile(settings.rules), scorer.heads, wanted),
         require_consent=settings.require_consent,
         restrictions=settings.restrictions,
     )
@@ -367,6 +419,7 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
     from stream_app.web.health import WebHealth  # noqa: PLC0415
     from stream_app.web.identity_provider import IdentityProvider  # noqa: PLC0415
     from stream_app.web.intervention_outbox import InterventionOutbox  # noqa: PLC0415
+    from stream_app.web.known_intents import KnownIntents  # noqa: PLC0415
     from stream_app.web.live_hub import Hub  # noqa: PLC0415
     from stream_app.web.log_ends import LogEnds  # noqa: PLC0415
     from stream_app.web.metrics import WebMetrics  # noqa: PLC0415
@@ -412,6 +465,7 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
             scorecards=scorecards(settings.scorecards),
             rules=rule_source(settings, opened),
             tracing=tracing,
+            intents=KnownIntents(settings.intents),
         )
     )
 
@@ -436,16 +490,38 @@ def practice_model(settings: Settings) -> "PracticeModel":
     )
 
 
+def _shadow(store: Store, scorer: "OnnxScorer", tried: "OnnxScorer", faults: Counts) -> Shadow:
+    """Register a bundle in the shadow; its faults are counted and logged without their message."""
+
+    def on_fault(problem: Exception) -> None:
+        faults.inc()
+        log.warning("shadow.failed", error=type(problem).__name__)
+
+    manifest = tried.bundle.manifest
+    registered = msgspec.to_builtins(manifest)
+    shadow_scores.register(store, tried.bundle_id, tried.bundle.digest, registered)
+    shares = bundles.share_encoder(manifest, scorer.bundle.manifest)
+    return Shadow(tried, on_fault, shares_encoder=shares)
+
+
 def worker(
-    settings: Settings, scorer: "OnnxScorer", tracing: Tracing = OFF
+    settings: Settings,
+    scorer: "OnnxScorer",
+    tracing: Tracing = OFF,
+    shadow: "OnnxScorer | None" = None,
 ) -> tuple[RapportApp, TurnAgent]:
-    """Create a Faust app with its agent; call it with the event loop set."""
+    """Create a Faust app with its agent; call it with the event loop set.
+
+    ``shadow``: scores in silence beside ``scorer``.
+    """
     metrics = WorkerMetrics()
     metrics.provider.labels(scorer.provider.value, settings.provider.value).set(1)
     opened = prepared_store(settings, scorer)
-    core = Pipeline(scorer, checked_policy(settings, scorer))
+    core = _default_pipeline(settings, scorer)
     core.environment.baselines = baselines = StoredBaselines(opened, scorer.bundle_id)
     baselines.reload()
+    if shadow is not None:
+        core.shadow = _shadow(opened, scorer, shadow, metrics.shadow_faults)
     processor = BatchProcessor(
         core,
         opened,
@@ -457,6 +533,7 @@ def worker(
         group=settings.kafka_group,
         hide_withdrawn=opened.hide_withdrawn,
         tracing=tracing,
+        keep_shadow=lambda scores: shadow_scores.write(opened, scores),
     )
     app = faust_app.create(settings)
     health = Health(
@@ -466,7 +543,8 @@ def worker(
         )
     )
     source = rule_source(settings, opened)
-    core.environment.alerting.adopt(rule_sources.load(source, scorer.heads))
+    in_force = core.encodings.intent_reader.intents
+    core.environment.alerting.adopt(rule_sources.load(source, scorer.heads, in_force))
     routed = bundle_reloader(settings, scorer, core, opened, metrics)
     routed.start()
     rules = RuleReloader(
@@ -475,6 +553,11 @@ def worker(
         metrics,
         lambda: [each.environment.alerting for each in core.bundles.routed.values()],
     )
+    reloader = None
+    if settings.intents is not None:
+        reloader = IntentReloader(
+            settings.intents, scorer, scorer.heads, core.encodings, rules, metrics
+        )
     agent = TurnAgent(
         app,
         settings,
@@ -492,7 +575,9 @@ def worker(
             settings, opened, lambda: sweep_archive(settings, opened), client, datetime.now(UTC)
         ),
         tracing,
+        schema_registry.schema_ids(settings),
         routed,
+        reloader,
     )
     agent.attach()
     app.find_start = lambda committed: processor.continue_from(

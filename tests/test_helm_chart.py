@@ -57,6 +57,11 @@ SETS: Final[dict[str, dict[str, Any]]] = {
             **TLS,
             "databaseReadUrl": {"key": "read-url"},
             "oidcClientSecret": {"key": "oidc"},
+            "schemaRegistryPassword": {"key": "registry"},
+            "schemaRegistryCa": {"key": "registry-ca"},
+            "schemaRegistryCertificate": {"key": "registry-certificate"},
+            "schemaRegistryKey": {"key": "registry-key"},
+            "schemaRegistryKeyPassword": {"key": "registry-key-password"},
         },
         "settings": {
             "RAPPORT_CACHE_SESSIONS": 1_000_000,
@@ -65,10 +70,16 @@ SETS: Final[dict[str, dict[str, Any]]] = {
             "RAPPORT_LOG_LEVEL": "WARNING",
         },
         "tracing": {"endpoint": "http://collector.monitoring:4318", "samplerArg": 0.5},
+        "schemaRegistry": {
+            "url": "https://registry.data:8085/apis/ccompat/v7",
+            "register": False,
+            "username": "rapport",
+        },
         "bundle": {"existingClaim": "bundles", "path": "default", "digest": "0" * 64},
         "files": {
             "rules": "rules: []\n",
             "scorecards": "scorecards: []\n",
+            "intents": "version: 1\n",
             "routes": "version: 1\n",
         },
         "worker": {
@@ -299,6 +310,20 @@ def test_traces_are_sent_where_the_network_policy_lets_them(
         )
 
 
+def test_only_workers_reach_the_schema_registry(
+    rendered: dict[str, list[dict[str, Any]]],
+) -> None:
+    found = environment(one(rendered["everything"], "Deployment", "worker"))
+    assert found["RAPPORT_SCHEMA_REGISTRY_URL"] == "https://registry.data:8085/apis/ccompat/v7"
+    assert found["RAPPORT_SCHEMA_REGISTRY_REGISTER"] == "false"
+    policy = one(rendered["everything"], "NetworkPolicy", "worker")
+    ports = [port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]]
+    assert 8085 in ports
+    for name, component in (("everything", "web"), ("minimal", "worker")):
+        others = environment(one(rendered[name], "Deployment", component))
+        assert not [each for each in others if each.startswith("RAPPORT_SCHEMA_REGISTRY")]
+
+
 def test_settings_in_the_values_are_all_that_the_chart_does_not_set(
     rendered: dict[str, list[dict[str, Any]]],
 ) -> None:
@@ -496,7 +521,7 @@ def test_policies_open_the_ports_that_are_used_and_no_others(
         "tokens": {"": {53, 5432}, "worker": {9093, 9094, 443}, "web": {9093, 9094, 443}},
         "everything": {
             "": {53, 5432},
-            "worker": {9093, 9094, 9095, 4318},
+            "worker": {9093, 9094, 9095, 4318, 8085},
             "web": {9093, 9094, 9095, 8443, 4318},
             "notifier": {443, 587},
         },
@@ -627,7 +652,7 @@ def test_files_of_the_values_are_mounted_where_the_settings_say(
     maps = {
         each["metadata"]["name"]: each["data"] for each in of(rendered["everything"], "ConfigMap")
     }
-    names = ("rules", "scorecards", "routes", "notifications")
+    names = ("rules", "scorecards", "routes", "intents", "notifications")
     assert maps.keys() == {f"rapport-{name}" for name in names}
     read = set()
     for item in of(rendered["everything"], "Deployment"):
@@ -641,7 +666,7 @@ def test_files_of_the_values_are_mounted_where_the_settings_say(
         named = {value for value in environment(item).values() if value.startswith("/etc/")}
         assert named == there
         read |= named
-    assert len(read) == 4
+    assert len(read) == 5
     assert maps["rapport-notifications"]["notifications.yaml"] == TARGETS
 
 

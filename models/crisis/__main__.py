@@ -8,7 +8,6 @@ docs/crisis.md.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +20,7 @@ from models.crisis import corpora, figures, turns
 from models.crisis.fitting import Fitted, Training, fit_probe
 from models.data.corpora import REPOSITORY, resolve_data_dir
 from models.distress import Encoded
+from models.evaluate.tables import with_tables
 from models.resampling import auroc
 from stream_app.inference.bundle import DEFAULT_BUNDLE, SHIPPED
 from stream_app.inference.probe import TurnProbe
@@ -94,21 +94,6 @@ def measured(encoded: Encoded, bundle: Path, data_dir: Path, for_recall: float) 
             for name, said in corpora.client_turns(data_dir).items()
         },
     }
-
-
-def with_tables(document: str, tables: dict[str, str]) -> str:
-    r"""The document with the tables between their markers.
-
-    >>> with_tables("<!-- a -->\nold\n<!-- /a -->", {"a": "new"})
-    '<!-- a -->\nnew\n<!-- /a -->'
-    """
-    for name, content in tables.items():
-        pattern = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
-        found = pattern.search(document)
-        if found is None:
-            raise ValueError(f"the document has no place for {name}")
-        document = f"{document[: found.start()]}{content}\n{document[found.end() :]}"
-    return document
 
 
 def _fitted(encoded: Encoded, data_dir: Path) -> Fitted:

@@ -14,6 +14,7 @@ __all__ = [
     "corpora",
     "dialogues",
     "empathetic_exchanges",
+    "empathetic_intents",
     "epitome",
     "esconv",
     "load_corpora",

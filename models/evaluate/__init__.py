@@ -8,6 +8,7 @@ __all__ = [
     "metrics",
     "miti",
     "outcomes",
+    "plots",
     "predict",
     "published",
     "report",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from textwrap import fill
 from typing import Any
@@ -32,6 +33,21 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]], left: int = 1) -
     names = list(header)
     marks = ["---" if column < left else "---:" for column in range(len(names))]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [names, marks, *map(list, rows)])
+
+
+def with_tables(document: str, tables: dict[str, str]) -> str:
+    r"""The document with the tables between their markers.
+
+    >>> with_tables("<!-- a -->\nold\n<!-- /a -->", {"a": "new"})
+    '<!-- a -->\nnew\n<!-- /a -->'
+    """
+    for name, content in tables.items():
+        pattern = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
+        found = pattern.search(document)
+        if found is None:
+            raise ValueError(f"the document has no place for {name}")
+        document = f"{document[: found.start()]}{content}\n{document[found.end() :]}"
+    return document
 
 
 def percent(value: float | None, digits: int = 1) -> str:

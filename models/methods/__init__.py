@@ -1,3 +1,3 @@
 """Reimplementations of published methods, for comparison."""
 
-__all__ = ["micromodels"]
+__all__ = ["bi_encoder", "folds", "frozen_levels", "micromodels", "results", "sentence_vectors"]

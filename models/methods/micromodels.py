@@ -16,13 +16,12 @@ response; `own_seeds` includes them, a literal reading of the paper.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -35,76 +34,19 @@ from models.batches import overlaps, seeded_random
 from models.data import epitome
 from models.data.corpora import Conversation, MissingCorpusError, Turn, resolve_data_dir
 from models.data.split import split_fold
-from models.encoder import MAX_TOKENS, load_backbone, load_tokenizer
+from models.encoder import load_tokenizer
 from models.evaluate import metrics
 from models.evaluate.published import MAJORITY, MICROMODELS
 from models.labels import RATIONALE_ORDER
+from models.methods.sentence_vectors import CACHE, Embedder, SentenceEncoder
 from models.probes.scorers import Dialogue, Levels
 from stream_app.inference.rationale import sentences
 
 Floats = NDArray[np.floating]
 FOLDS, SEED = 5, 17
-CACHE = Path("build/micromodels/embeddings.npz")
 THETAS = [round(0.4 + 0.02 * step, 2) for step in range(28)]
 PUBLISHED_THETA = 0.7
 THETA_SHARE = 0.1
-AT_ONCE = 32
-
-
-class SentenceEncoder:
-    """Unit vectors of texts: mean of the token states, as all-MiniLM-L6-v2 was trained for.
-
-    With a `cache` file no text is encoded twice, in this run or later ones.
-    """
-
-    def __init__(self, cache: Path | None = None) -> None:
-        self.cache = cache
-        self._known: dict[str, Floats] = {}
-        if cache is not None and cache.is_file():
-            with np.load(cache, allow_pickle=False) as stored:
-                self._known = dict(zip(stored["keys"].tolist(), stored["vectors"], strict=True))
-
-    def __call__(self, texts: Sequence[str]) -> Floats:
-        """Float32 [texts, hidden], each row of length 1."""
-        keys = [hashlib.sha256(text.encode()).hexdigest()[:24] for text in texts]
-        missing = dict(zip(keys, texts, strict=True))
-        missing = {key: text for key, text in missing.items() if key not in self._known}
-        if missing:
-            self._known.update(zip(missing, self._encode(list(missing.values())), strict=True))
-            self._save()
-        return np.stack([self._known[key] for key in keys])
-
-    def _save(self) -> None:
-        if self.cache is None:
-            return
-        self.cache.parent.mkdir(parents=True, exist_ok=True)
-        vectors = np.stack(list(self._known.values()))
-        np.savez(self.cache, keys=np.array(list(self._known)), vectors=vectors)
-
-    @torch.inference_mode()
-    def _encode(self, texts: list[str]) -> Floats:
-        backbone, tokenizer = load_backbone().eval(), load_tokenizer()
-        tokenizer.enable_truncation(MAX_TOKENS)
-        tokenizer.enable_padding()
-        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        vectors: dict[int, Floats] = {}
-        for start in range(0, len(order), AT_ONCE):
-            rows = order[start : start + AT_ONCE]
-            encodings = tokenizer.encode_batch([texts[row] for row in rows])
-            ids = torch.tensor([encoding.ids for encoding in encodings])
-            mask = torch.tensor([encoding.attention_mask for encoding in encodings])
-            states = backbone(input_ids=ids, attention_mask=mask).last_hidden_state
-            weights = mask.unsqueeze(-1).float()
-            means = (states * weights).sum(1) / weights.sum(1).clamp(min=1.0)
-            units = torch.nn.functional.normalize(means, dim=-1).numpy()
-            vectors.update(zip(rows, units, strict=True))
-        return np.stack([vectors[row] for row in range(len(texts))])
-
-
-class Embedder(Protocol):
-    """Port of the micromodels: unit vectors [texts, hidden]."""
-
-    def __call__(self, texts: Sequence[str]) -> Floats: ...
 
 
 @dataclass

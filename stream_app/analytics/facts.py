@@ -89,6 +89,12 @@ def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
                 + " THEN s.empathy_total END",
                 "0-6, sum of the mechanisms' levels; null: one of them abstained",
             ),
+            Column(
+                "intents",
+                _TEXT,
+                "CAST(s.intents AS text)",
+                "JSON object: scores 0-1 of the intents that the turn has, by name",
+            ),
             *(field.column for field in fields),
         ),
         "FROM turn_scores AS s\n"

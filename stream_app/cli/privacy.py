@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from stream_app.cli.options import settings_for
-from stream_app.contracts.events import ConsentStatus
+from stream_app.contracts.events import ConsentPurpose, ConsentStatus
 
 commands = typer.Typer()
 
@@ -67,12 +67,15 @@ def record_consent(
     speaker: Annotated[
         str | None, typer.Option(help="speaker_id of the person, as in events.")
     ] = None,
+    purpose: Annotated[
+        list[ConsentPurpose] | None, typer.Option(help="What the person also agreed to.")
+    ] = None,
 ) -> None:
     """Send a consent record of a session to the turns topic; a worker applies it."""
     from stream_app.commands import consent as command
 
     settings = settings_for()
-    command.record(settings, session, status, version, source, speaker)
+    command.record(settings, session, status, version, source, speaker, purpose or ())
     typer.echo(f"consent {status.value} sent to {settings.turns_topic}")
 
 
@@ -85,9 +88,10 @@ def list_consents(session: SessionId) -> None:
     for one in found.records:
         place = one.source or "" if one.seq is None else f"turn {one.seq}"
         effect = "" if one.effective else "  without effect"
+        agreed = "".join(f"  {purpose.value}" for purpose in one.purposes)
         typer.echo(
             f"{one.occurred_at.isoformat()}  {one.status.value:9}  "
-            f"{one.version or '-':12}  {place}{effect}"
+            f"{one.version or '-':12}  {place}{effect}{agreed}"
         )
     if found.hidden:
         typer.echo("consent was withdrawn: text and scores cannot be read")

@@ -9,9 +9,11 @@ from pydantic import ValidationError
 from stream_app import __version__, extras, setting_names
 from stream_app.cli import (
     accounts,
+    adapting,
     database,
     dead_letters,
     inspection,
+    intents,
     keys,
     privacy,
     reporting,
@@ -29,12 +31,13 @@ app = typer.Typer(
     help="Scores how empathy is expressed in live conversations. "
     "Not a diagnosis, risk assessment or performance rating.",
 )
-for module in (running, scoring, privacy, reporting, inspection):
+for module in (running, scoring, adapting, privacy, reporting, inspection):
     app.add_typer(module.commands)
 app.add_typer(reporting.longitudinal, name="rollups")
 app.add_typer(database.database, name="db")
 app.add_typer(dead_letters.letters, name="dead-letters")
 app.add_typer(rules.alert_rules, name="rules")
+app.add_typer(intents.turn_intents, name="intents")
 app.add_typer(reviews.cards, name="scorecards")
 app.add_typer(reviews.sampling, name="reviews")
 app.add_typer(rules.usual, name="baselines")

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from stream_app.cli.options import Bundle, progress_console, settings_for
 from stream_app.core.heads import Head
+from stream_app.core.intents import IntentSet
 
 alert_rules = typer.Typer(
     no_args_is_help=True, help="Check and test alert rules; see docs/rules.md."
@@ -25,16 +26,16 @@ def check_rules(
     from stream_app.commands import rules as command
     from stream_app.store.rule_sources import RuleFile, load
 
-    command.show(load(RuleFile(file), _heads(bundle)), Console())
+    command.show(load(RuleFile(file), _heads(bundle), _intents()), Console())
 
 
 @alert_rules.command("variables")
 def list_variables(bundle: Bundle = None) -> None:
-    """Print the rule variables of a bundle as a Markdown table."""
+    """Print the rule variables of a bundle, and of RAPPORT_INTENTS, as a Markdown table."""
     from stream_app.commands import rules as command
-    from stream_app.core.head_variables import catalogue
+    from stream_app.core.intent_variables import catalogue
 
-    typer.echo(command.variables(catalogue(_heads(bundle))))
+    typer.echo(command.variables(catalogue(_heads(bundle), _intents())))
 
 
 def _heads(bundle: Path | None) -> Sequence[Head]:
@@ -42,6 +43,12 @@ def _heads(bundle: Path | None) -> Sequence[Head]:
     from stream_app import bootstrap
 
     return bootstrap.bundle(settings_for(bundle)).manifest.heads
+
+
+def _intents() -> IntentSet:
+    from stream_app.inference import intents
+
+    return intents.load(settings_for().intents)
 
 
 @alert_rules.command("test")
@@ -70,7 +77,7 @@ def try_rules(
     if assume_consent:
         changes["require_consent"] = False
     settings = settings_for(None, **changes)
-    pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
+    pipeline = bootstrap.pipeline(settings, bootstrap.offline_scorer(settings))
     shown = with_progress(sources, progress_console())
     within = settings.idle_after if live else None
     backtest = rule_backtest.run(pipeline, shown, within, settings.plausible_times)

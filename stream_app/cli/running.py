@@ -54,11 +54,18 @@ def write_history() -> None:
 
 
 @commands.command()
-def worker(bundle: Bundle = None) -> None:
+def worker(
+    bundle: Bundle = None,
+    shadow: Annotated[
+        Path | None,
+        typer.Option(help="Bundle that scores in silence next to it; see docs/adaptation.md."),
+    ] = None,
+) -> None:
     """Consume, score and store until stopped."""
     from stream_app.commands import worker as command
+    from stream_app.inference.bundle import find
 
-    command.run(settings_for(bundle))
+    command.run(settings_for(bundle), None if shadow is None else find(shadow))
 
 
 @commands.command()

@@ -40,7 +40,7 @@ def score(
     settings = settings_for(bundle)
     if assume_consent:
         settings = settings.model_copy(update={"require_consent": False})
-    pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
+    pipeline = bootstrap.pipeline(settings, bootstrap.offline_scorer(settings))
     events = command.with_progress([source], progress_console())
     with signals_as_interrupt(), command.open_output(out, source) as stream:
         summary = command.run(pipeline, events, stream, batch, alerts, settings.plausible_times)

@@ -1,5 +1,6 @@
 """Events to send. Times default to now; turns need no number."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from stream_app.contracts.events import (
     Approach,
     Consent,
+    ConsentPurpose,
     ConsentStatus,
     Domain,
     Identifier,
@@ -110,12 +112,19 @@ def consent(
     version: str | None = None,
     source: str | None = None,
     occurred_at: datetime | None = None,
+    purposes: Iterable[str] = (),
 ) -> Consent:
-    """A consent record: ``given``, ``refused`` or ``withdrawn``."""
+    """A consent record: ``given``, ``refused`` or ``withdrawn``; ``purposes``: agreed to besides.
+
+    >>> consent("chat-1", "given", purposes=["third-party-processing"]).status.value
+    'given'
+    """
+    agreed = [ConsentPurpose(name) for name in purposes]
     return Consent(
         session_id=session_id,
         status=ConsentStatus(status),
         version=version,
         source=source,
         occurred_at=occurred_at or datetime.now(UTC),
+        purposes=agreed or UNSET,
     )

@@ -1,6 +1,7 @@
 """Implementation of the ``rapport`` commands; ``stream_app.cli`` parses their arguments."""
 
 __all__ = [
+    "adapt",
     "analyse",
     "archive",
     "audit",
@@ -18,6 +19,7 @@ __all__ = [
     "keys",
     "notify",
     "people",
+    "promote",
     "reading",
     "replay",
     "report",

@@ -1,6 +1,7 @@
 """``rapport consent``: sends consent records of a session to the log and lists stored ones."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -8,7 +9,7 @@ import msgspec
 
 from stream_app import bootstrap
 from stream_app.commands.replay import producer
-from stream_app.contracts.events import Consent, ConsentStatus, decode
+from stream_app.contracts.events import Consent, ConsentPurpose, ConsentStatus, decode
 from stream_app.core.ports import Message
 from stream_app.errors import ContractError, RapportError
 from stream_app.settings import Settings
@@ -27,6 +28,7 @@ def record(
     version: str | None,
     source: str,
     speaker_id: str | None,
+    purposes: Sequence[ConsentPurpose] = (),
 ) -> None:
     """Send a consent record; a worker applies it. Audited.
 
@@ -42,6 +44,7 @@ def record(
             source=source,
             speaker_id=speaker_id,
             consent_id=str(uuid4()),
+            purposes=list(purposes) or msgspec.UNSET,
         )
     )
     try:

@@ -17,8 +17,10 @@ from sqlalchemy.exc import ArgumentError
 from stream_app import __version__, bootstrap, extras, setting_names
 from stream_app.analytics import schema as reporting
 from stream_app.core.heads import Head
+from stream_app.core.intents import IntentSet
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
+from stream_app.inference import intents
 from stream_app.notifications.rota import LOOK_AHEAD
 from stream_app.sealing.sources import readable_by_others
 from stream_app.settings import RulesSource, Settings
@@ -33,6 +35,7 @@ from stream_app.store import (
 )
 from stream_app.store.connection import masked_url
 from stream_app.store.rule_sources import RuleFile, RuleSource
+from stream_app.worker import schema_registry
 from stream_app.worker.refusal import explain, quiet_client
 from stream_app.worker.topics import client_options
 
@@ -64,6 +67,7 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
         ("sessions", _sessions),
         ("broker", _broker),
         ("log", _log),
+        ("registry", _registry),
         ("notify", _notifications),
         ("keys", _keys),
         ("privacy", _privacy),
@@ -118,16 +122,17 @@ def _routes(settings: Settings) -> str:
 def _rules(settings: Settings) -> str:
     heads = bundles.load(settings.bundle).manifest.heads
     if settings.rules_source is RulesSource.FILE:
-        return _rules_of(RuleFile(settings.rules), heads)
+        return _rules_of(RuleFile(settings.rules), heads, intents.load(settings.intents))
     store = bootstrap.store(settings)
     try:
-        return _rules_of(bootstrap.rule_source(settings, store), heads)
+        source = bootstrap.rule_source(settings, store)
+        return _rules_of(source, heads, intents.load(settings.intents))
     finally:
         store.close()
 
 
-def _rules_of(source: RuleSource, heads: Sequence[Head]) -> str:
-    rules = rule_sources.load(source, heads)
+def _rules_of(source: RuleSource, heads: Sequence[Head], known: IntentSet) -> str:
+    rules = rule_sources.load(source, heads, known)
     names = ", ".join(rule.name for rule in rules.rules) or "none"
     return f"{source.read().name}, digest {rules.digest}: {names}"
 
@@ -285,6 +290,19 @@ async def _committed(settings: Settings) -> dict[TopicPartition, int]:
         ) from problem
     finally:
         await client.close()
+
+
+def _registry(settings: Settings) -> str:
+    """Look the schemas up; registering them is the workers' part."""
+    if settings.schema_registry_url is None:
+        return "messages are not framed: RAPPORT_SCHEMA_REGISTRY_URL is not set"
+    looking = settings.model_copy(update={"schema_registry_register": False})
+    try:
+        return schema_registry.described(schema_registry.schema_ids(looking, patience=0.0))
+    except schema_registry.NotRegistered:
+        if settings.schema_registry_register:
+            return "it answers; the first worker registers the schemas of this release"
+        raise
 
 
 def _notifications(settings: Settings) -> str:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from stream_app import bootstrap
 from stream_app.core.restrictions import Outputs
 from stream_app.errors import RapportError
+from stream_app.inference import intents
 from stream_app.settings import Settings
 from stream_app.store import audit, studies
 from stream_app.store.audit import AuditAction
@@ -72,8 +73,9 @@ def run(settings: Settings, wanted: Wanted, file: Path) -> int:
     store.load_privacy(settings.redact)
     study = wanted.study
     try:
+        known = intents.load(settings.intents).names
         person = OPERATOR if study is None else _of_study(store, wanted.table, study)
-        pieces = _pieces(store, person, wanted, settings.restrictions.everywhere)
+        pieces = _pieces(store, person, wanted, settings.restrictions.everywhere, known)
         detail = f"{wanted.table} as {wanted.form.value}"
         if study is not None:
             detail += f" with text for study {study.study_id}, {study.account}"
@@ -93,7 +95,13 @@ def _of_study(store: Store, table: str, study: ForStudy) -> Person:
     return replace(account, name=audit.COMMAND_LINE)
 
 
-def _pieces(store: Store, person: Person, wanted: Wanted, restricted: Outputs) -> Iterator[bytes]:
+def _pieces(
+    store: Store,
+    person: Person,
+    wanted: Wanted,
+    restricted: Outputs,
+    known: Sequence[str],
+) -> Iterator[bytes]:
     chosen, with_text = wanted.chosen, wanted.study is not None
     study = wanted.study.study_id if wanted.study is not None else None
     pages: Iterator[Sequence[Row]]
@@ -107,7 +115,7 @@ def _pieces(store: Store, person: Person, wanted: Wanted, restricted: Outputs) -
             columns, pages = SESSIONS, paging.session_rows(store, person, chosen)
         case "turns":
             heads = bundle_info.heads(store)
-            columns = turn_columns(heads, with_text=with_text, restricted=restricted)
+            columns = turn_columns(heads, with_text=with_text, restricted=restricted, intents=known)
             pages = paging.turn_rows(store, person, chosen, with_text=with_text, study=study)
         case "ratings":
             columns = rating_columns(with_words=False)

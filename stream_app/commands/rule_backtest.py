@@ -4,12 +4,11 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
-from itertools import islice
 from typing import Final
 
 from msgspec import Struct, field
 
-from stream_app.commands.score import receive_line
+from stream_app.commands import offline_batches
 from stream_app.contracts import plausible
 from stream_app.contracts.events import Outcome, OutcomeKind, Role
 from stream_app.contracts.plausible import PlausibleTimes
@@ -124,11 +123,8 @@ def run(
     """
     backtest = Backtest()
     states: dict[str, Versioned] = {}
-    numbered = ((line, raw) for line, raw in enumerate(events) if raw)
-    while chunk := list(islice(numbered, BATCH)):
-        backtest.add(
-            pipeline.process([receive_line(line, raw, times) for line, raw in chunk], states)
-        )
+    for result in offline_batches.process(pipeline, events, states, BATCH, times):
+        backtest.add(result)
     if live is not None:
         for key, known in states.items():
             last = known.state.last_activity_at

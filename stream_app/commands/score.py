@@ -4,13 +4,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import IO, Final
 
 import msgspec
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -21,13 +19,14 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from stream_app.commands import offline_batches
 from stream_app.commands.event_files import InputError, raw_events, size
 from stream_app.commands.whole_file import written_whole
 from stream_app.contracts import plausible, scores
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import DeadLetter, SessionScore
 from stream_app.core.batch import BatchResult
-from stream_app.core.pipeline import Pipeline, Received, Source, receive
+from stream_app.core.pipeline import Pipeline
 from stream_app.core.session_state import Versioned
 
 STANDARD_OUTPUT: Final = Path("-")
@@ -72,9 +71,8 @@ def run(
         summary.counts.update(result.counts)
         summary.dead_letters.extend(item.letter for item in result.dead_letters)
 
-    numbered = ((line, raw) for line, raw in enumerate(events) if raw)
-    while chunk := list(islice(numbered, batch)):
-        take(pipeline.process([receive_line(line, raw, times) for line, raw in chunk], states))
+    for result in offline_batches.process(pipeline, events, states, batch, times):
+        take(result)
     take(
         pipeline.flush_idle({key: known for key, known in states.items() if not known.state.closed})
     )
@@ -129,12 +127,6 @@ def with_progress(sources: Sequence[Path], console: Console | None) -> Iterator[
                 events += bool(event)
                 progress.update(task, events=events)
                 yield event
-
-
-def receive_line(line: int, raw: bytes, times: PlausibleTimes = plausible.DEFAULT) -> Received:
-    """Decode a line of a file like a record that was appended to the log now."""
-    found = receive(Source("file", 0, line), raw)
-    return structs.replace(found, event=times.checked(found.event, datetime.now(UTC)))
 
 
 def _line(out: IO[bytes], message: bytes) -> None:

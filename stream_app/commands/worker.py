@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import faust
 import structlog
@@ -38,32 +39,41 @@ UNHEALTHY_FOR = 2.0
 """Seconds between ``/healthz`` failing and the exit, so that a health probe can read why."""
 
 
-def run(settings: Settings) -> None:
+def run(settings: Settings, shadow: Path | None = None) -> None:
     """Consume until SIGTERM or SIGINT, then finish the batch in progress.
+
+    ``shadow``: folder of a bundle that scores in silence beside the one in force.
 
     Raises:
         RapportError: bundle, broker or database cannot be used at start.
         SystemExit: with status 1 after a crash, so that a supervisor restarts the worker.
     """
     with traced(settings, "rapport-worker") as tracing:
-        _run(settings, tracing)
+        _run(settings, tracing, shadow)
 
 
-def _run(settings: Settings, tracing: Tracing) -> None:
+def _run(settings: Settings, tracing: Tracing, shadow: Path | None) -> None:
     scorer = bootstrap.scorer(settings)
+    tried = bootstrap.shadow_scorer(settings, shadow, scorer) if shadow is not None else None
     log.info(
         "worker.bundle",
         bundle=scorer.bundle_id,
         provider=scorer.provider.value,
         asked=settings.provider.value,
     )
+    if tried is not None:
+        log.info(
+            "worker.shadow",
+            bundle=tried.bundle_id,
+            own_encoding=tried.encoder is not scorer.encoder,
+        )
     if settings.declare_topics:
         asyncio.run(declare_topics(settings))
     elif (found := asyncio.run(refusal(settings))) and found.certain:
         raise BrokerUnavailable(found.reason)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    app, agent = bootstrap.worker(settings, scorer, tracing)
+    app, agent = bootstrap.worker(settings, scorer, tracing, tried)
     log.info("worker.start", group=settings.kafka_group, topic=settings.turns_topic)
     worker = faust.Worker(
         app, loop=loop, loglevel=None, override_logging=False, redirect_stdouts=False, quiet=True

@@ -7,6 +7,7 @@ __all__ = [
     "asyncapi",
     "cloudevents",
     "events",
+    "framing",
     "interventions",
     "numbering",
     "plausible",

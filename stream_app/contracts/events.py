@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from stream_app.errors import ContractError
 
@@ -84,6 +84,12 @@ class ConsentStatus(Enum):
     GIVEN = "given"
     REFUSED = "refused"
     WITHDRAWN = "withdrawn"
+
+
+class ConsentPurpose(Enum):
+    """What a person agreed to beyond the analysis by this installation."""
+
+    THIRD_PARTY_PROCESSING = "third-party-processing"
 
 
 Identifier = Annotated[
@@ -174,6 +180,16 @@ class Consent(Struct, frozen=True, tag_field="type", tag="consent", kw_only=True
     speaker_id: Identifier | None = None
     source: Annotated[str, Meta(max_length=100, description="Where it was recorded")] | None = None
     consent_id: Identifier | None = None
+    purposes: (
+        Annotated[
+            list[ConsentPurpose],
+            Meta(
+                max_length=10,
+                description="What the person also agreed to; only with the status `given`",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 Event = Turn | SessionEnd | Outcome | Consent
@@ -224,6 +240,8 @@ def _check(raw: bytes, event: Event) -> None:
         case Turn():
             if not event.text.strip():
                 raise ContractError("empty-text", "the text of the turn is empty")
+        case Consent(status=status, purposes=[_, *_]) if status is not ConsentStatus.GIVEN:
+            raise ContractError("schema", "only given consent has purposes - at `$.purposes`")
         case Outcome(kind=OutcomeKind.RATING, value=value) if not 1.0 <= value <= 5.0:
             raise ContractError("schema", "a rating is outside 1-5 - at `$.value`")
         case _:

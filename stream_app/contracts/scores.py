@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from stream_app.contracts.events import Role
+from stream_app.contracts.framing import unframed
 
 Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
 Distribution = dict[str, Probability]
@@ -138,6 +139,10 @@ class TurnScore(Struct, frozen=True, tag_field="type", tag="turn_score", kw_only
     low_empathy_risk: Annotated[
         Probability | None, Meta(description="Session risk after this counsellor turn")
     ] = None
+    intents: Annotated[
+        Distribution,
+        Meta(description="Scores of the intents that the turn has, by name (docs/intents.md)"),
+    ] = {}
 
 
 class MechanismSummary(Struct, frozen=True):
@@ -351,12 +356,12 @@ def encode(message: Output | AlertAction | DeadLetter) -> bytes:
 
 
 def decode(raw: bytes) -> Output:
-    """A message from JSON bytes.
+    """A message from JSON bytes, which may be framed (``contracts.framing``).
 
     Raises:
         msgspec.DecodeError: it is none.
     """
-    return _decoder.decode(raw)
+    return _decoder.decode(unframed(raw))
 
 
 class _Parts(Struct):

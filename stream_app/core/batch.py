@@ -6,7 +6,15 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from stream_app.contracts.events import Outcome, Turn
-from stream_app.contracts.scores import Alert, DeadLetter, SessionScore, TurnScore, Unscored
+from stream_app.contracts.scores import (
+    Alert,
+    DeadLetter,
+    Expressed,
+    SessionScore,
+    Stage,
+    TurnScore,
+    Unscored,
+)
 from stream_app.core.consent import ConsentRecord
 from stream_app.core.session_state import Versioned
 
@@ -31,8 +39,27 @@ class StoredTurn(Struct, frozen=True):
     unscored: Unscored | None = None
 
 
+class ShadowScore(Struct, frozen=True):
+    """A turn's score by a bundle in the shadow; identified by (session_id, seq, stage, bundle).
+
+    Without rationales.
+    """
+
+    session_id: str
+    seq: int
+    stage: Stage
+    bundle: str
+    expressed: Expressed
+    perceived: dict[str, float]
+    client: dict[str, dict[str, float]]
+    abstained: list[str]
+
+
 class BatchResult(Struct):
-    """Everything that is to be stored and published after a batch."""
+    """Everything that is to be stored and published after a batch.
+
+    ``shadow_scores`` are stored apart, after the others, and published nowhere.
+    """
 
     turns: list[StoredTurn] = field(default_factory=list)
     turn_scores: list[TurnScore] = field(default_factory=list)
@@ -43,3 +70,4 @@ class BatchResult(Struct):
     consents: list[ConsentRecord] = field(default_factory=list)
     dead_letters: list[SetAside] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    shadow_scores: list[ShadowScore] = field(default_factory=list)

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 
-from stream_app.contracts.events import Consent, ConsentStatus, Role, Turn, utc
+from stream_app.contracts.events import Consent, ConsentPurpose, ConsentStatus, Role, Turn, utc
 from stream_app.core.session_state import SessionState
 
 RECORDS_REMEMBERED: Final = 64
@@ -24,7 +24,8 @@ class ConsentRecord(Struct, frozen=True):
 
     ``effective``: whether it determined the session's consent. ``seq``: the turn that stated it.
     ``speaker_id``: who decided, if known; None unless consent was given at some time, because a
-    session without consent holds no person.
+    session without consent holds no person. ``purposes``: what was agreed to beyond the analysis;
+    a turn states none.
     """
 
     session_id: str
@@ -36,6 +37,7 @@ class ConsentRecord(Struct, frozen=True):
     speaker_id: str | None = None
     seq: int | None = None
     consent_id: str | None = None
+    purposes: tuple[ConsentPurpose, ...] = ()
 
     @property
     def withdraws(self) -> bool:
@@ -92,7 +94,12 @@ def record_consent(state: SessionState, event: Consent) -> ConsentRecord | None:
         source=event.source,
         speaker_id=event.speaker_id if _names_people(state) else None,
         consent_id=event.consent_id,
+        purposes=_purposes(event) if status is ConsentStatus.GIVEN else (),
     )
+
+
+def _purposes(event: Consent) -> tuple[ConsentPurpose, ...]:
+    return () if isinstance(event.purposes, UnsetType) else tuple(dict.fromkeys(event.purposes))
 
 
 def is_newer(version: str | None, than: str | None) -> bool:

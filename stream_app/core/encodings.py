@@ -1,8 +1,9 @@
 """The only module that encodes turns.
 
-An encoding depends only on text, role and encoder, so it can be computed before the session's state
-is loaded. Turns not encoded ahead are encoded after the session has accepted them. Bundles that
-share an encoder share its encodings: one call encodes the turns of all their sessions.
+An encoding depends only on text, role and encoder, as do the intents found in it, so it can be
+computed before the session's state is loaded. Turns not encoded ahead are encoded after the session
+has accepted them. Bundles that share an encoder share its encodings: one call encodes the turns of
+all their sessions.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +12,7 @@ from msgspec import Struct, structs
 
 from stream_app.contracts.events import Consent, ConsentStatus, Event, Turn
 from stream_app.core.environment import Policy
+from stream_app.core.intents import IntentReader, NoIntentReader
 from stream_app.core.ports import Encoding, Scorer
 from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
 from stream_app.core.session_bundles import address
@@ -39,13 +41,15 @@ class ToEncode(Struct, frozen=True):
 class Encodings:
     """Encodes ahead of acceptance if consent is known, otherwise after it.
 
-    ``ahead`` and ``attach`` may run in two threads; each is called in log order.
+    ``ahead`` and ``attach`` may run in two threads; each is called in log order. ``intent_reader``
+    may be replaced at any time: turns that are encoded later are read with the new one.
     """
 
     def __init__(
         self, scorer: Scorer, policy: Policy, bundles: BundlesInForce | None = None
     ) -> None:
         self._scorer = scorer
+        self.intent_reader: IntentReader = NoIntentReader()
         self._policy = policy
         self._stated: dict[str, bool] = {}
         self._assigned: dict[str, ScoringBundle] = {}
@@ -90,6 +94,8 @@ class Encodings:
             kept = item.kept
             kept.vectors, kept.rationales = encoding.vectors, encoding.rationales
             kept.truncated = encoding.truncated
+            if kept.intents is not None:
+                kept.intents = encoding.intents
 
     def _bundle_ahead(
         self, turn: Turn, before: dict[str, ScoringBundle], state: SessionState | None
@@ -137,5 +143,16 @@ class Encodings:
             )
             if encoder:
                 made = [structs.replace(each, encoder=encoder) for each in made]
+            else:
+                made = self._with_intents(some, made)
             found.update(zip(places, made, strict=True))
         return [found[place] for place in range(len(turns))]
+
+    def _with_intents(self, turns: Sequence[Turn], made: list[Encoding]) -> list[Encoding]:
+        hits = self.intent_reader.hits(
+            [encoding.vectors for encoding in made], [turn.speaker_role for turn in turns]
+        )
+        return [
+            structs.replace(encoding, intents=found) if found else encoding
+            for encoding, found in zip(made, hits, strict=True)
+        ]

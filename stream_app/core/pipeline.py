@@ -1,13 +1,13 @@
 """The batch loop: sessions accept the events, one call scores what is due, the scores are added."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
 
-from stream_app.contracts import cloudevents
+from stream_app.contracts import cloudevents, framing
 from stream_app.contracts.events import Event, Outcome, Turn, decode
 from stream_app.contracts.scores import (
     DeadLetter,
@@ -24,6 +24,7 @@ from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
 from stream_app.core.session import Fate, Session, Step, ToScore
 from stream_app.core.session_bundles import assign, at_event, leave_removed
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core.shadow import Shadow
 from stream_app.core.window import ScoringRequest
 from stream_app.errors import ContractError
 
@@ -61,15 +62,23 @@ def receive(
     produced_at: datetime | None = None,
     appended_at: datetime | None = None,
 ) -> Received:
-    """Decode a record of the log; a CloudEvent's headers must agree with its data."""
+    """Decode a record of the log, framed or not; a CloudEvent's headers must agree with its data.
+
+    ``Received.raw`` has the record's bytes as they came.
+    """
     event: Event | ContractError
     try:
-        event = decode(raw)
+        event = decode(framing.unframed(raw))
         if cloudevents.is_cloud_event(headers):
             cloudevents.check(headers, event)
     except ContractError as problem:
-        event = problem
+        schema_id = framing.schema_id(raw)
+        event = problem if schema_id is None else _framed_error(problem, schema_id)
     return Received(source, raw, event, produced_at, appended_at=appended_at)
+
+
+def _framed_error(problem: ContractError, schema_id: int) -> ContractError:
+    return ContractError(problem.code, f"{problem.detail} (framed with schema id {schema_id})")
 
 
 def environment_of(
@@ -95,6 +104,7 @@ class Pipeline:
     ) -> None:
         self.environment = environment_of(scorer, policy, baselines)
         self.bundles = BundlesInForce(ScoringBundle(scorer, self.environment))
+        self.shadow: Shadow | None = None
         self.encodings = Encodings(scorer, policy, self.bundles)
 
     @property
@@ -157,7 +167,7 @@ class Pipeline:
                 result.turns.append(stored)
             elif isinstance(event, Outcome) and accepted.fate is Fate.OUTCOME:
                 result.outcomes.append(event)
-        self.encodings.attach([item for item in turns if not item.kept.withheld])
+        self._encode([item for item in turns if not item.kept.withheld])
         self._carry_out(steps, result)
         result.session_scores = [sessions[session_id].score() for session_id in result.sessions]
         return result
@@ -214,6 +224,12 @@ class Pipeline:
             result.sessions[session_id] = versioned
         return Session(versioned.state, self.environment)
 
+    def _encode(self, turns: Sequence[ToEncode]) -> None:
+        self.encodings.attach(turns)
+        if self.shadow is not None:
+            own = [item for item in turns if item.bundle is self.bundles.default]
+            self.shadow.encode([(item.turn, item.kept) for item in own])
+
     def _carry_out(
         self, steps: list[tuple[Session, ScoringBundle, Step]], result: BatchResult
     ) -> None:
@@ -223,6 +239,14 @@ class Pipeline:
             if isinstance(step, ToScore):
                 requests.setdefault(bundle, []).append(step.request)
         scores = {bundle: iter(bundle.scorer.score(of)) for bundle, of in requests.items()}
+        if self.shadow is not None:
+            result.shadow_scores += self.shadow.score(
+                [
+                    (session.state.session_id, step.request)
+                    for session, bundle, step in steps
+                    if isinstance(step, ToScore) and bundle is self.bundles.default
+                ]
+            )
         for session, bundle, step in steps:
             if isinstance(step, ToScore):
                 score, alerts = session.add(step, next(scores[bundle]))

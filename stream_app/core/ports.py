@@ -21,6 +21,7 @@ from stream_app.contracts.scores import Expressed, Span
 from stream_app.core.batch import BatchResult
 from stream_app.core.empathy import EmpathyModel
 from stream_app.core.heads import Head
+from stream_app.core.intents import Hits
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.session_state import Versioned
 from stream_app.core.window import ScoringRequest
@@ -36,6 +37,7 @@ class Encoding(Struct, frozen=True):
     rationales: dict[str, list[Span]]
     truncated: bool
     encoder: str = ""
+    intents: Hits = {}
 
 
 class HeadScores(Struct, frozen=True):

@@ -31,7 +31,7 @@ class NotReproducible(RapportError):
 
 
 class RecordedTurn(Struct, frozen=True):
-    """A stored turn; ``arrived_at`` orders late turns among the others."""
+    """A stored turn with its intents; ``arrived_at`` orders late turns among the others."""
 
     seq: int
     role: Role
@@ -39,6 +39,7 @@ class RecordedTurn(Struct, frozen=True):
     words: int
     late: bool
     arrived_at: datetime
+    intents: dict[str, float] = {}
 
 
 class RecordedSession(Struct, frozen=True):
@@ -77,6 +78,20 @@ def replay(
     Raises:
         NotReproducible: scores are missing, or a turn's place is not the stored one.
     """
+    session, alerts, failures = rebuild(recorded, policy, models)
+    if recorded.ended_at is None and session.state.last_activity_at is not None:
+        alerts += session.fire_due(session.state.last_activity_at + idle_after)
+    return alerts, failures
+
+
+def rebuild(
+    recorded: RecordedSession, policy: Policy, models: BundleModels
+) -> tuple[Session, list[Alert], Mapping[str, int]]:
+    """The session as it was at its end, its alerts, and the failures of expressions.
+
+    Raises:
+        NotReproducible: scores are missing, or a turn's place is not the stored one.
+    """
     alerting = Alerting(policy.rules, models.empathy, recorded.bundle)
     environment = Environment(
         policy,
@@ -96,14 +111,14 @@ def replay(
             raise NotReproducible(problem.detail) from None
         if accepted.fate is not (Fate.LATE if turn.late else Fate.ACCEPTED):
             raise NotReproducible("the order of the turns is not known")
+        if accepted.turn is not None and accepted.turn.intents is not None:
+            accepted.turn.intents = turn.intents
         alerts += _carried_out(session, accepted.steps, recorded)
     if recorded.ended_at is not None:
         end = SessionEnd(session_id=recorded.session_id, occurred_at=recorded.ended_at)
         ended = session.end(end)
         alerts += _carried_out(session, ended.steps, recorded)
-    elif session.state.last_activity_at is not None:
-        alerts += session.fire_due(session.state.last_activity_at + idle_after)
-    return alerts, alerting.failures
+    return session, alerts, alerting.failures
 
 
 class _Pinned:

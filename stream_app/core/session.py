@@ -242,7 +242,9 @@ class Session:
             withheld=unscored is not None or not self._is_covered,
         )
         self._note_facts(event, turn.occurred_at)
-        if turn.role is Role.CLIENT and not turn.withheld and not self._restricts_clients:
+        if turn.role is Role.CLIENT and self._restricts_clients:
+            turn.intents = None
+        elif turn.role is Role.CLIENT and not turn.withheld:
             turn.crisis = bool(find_phrases(event.text))
         requests = window.push(state.window, turn, self._env.policy.window)
         steps = self._steps(requests, turn.occurred_at, self.status)
@@ -353,6 +355,7 @@ class Session:
             client=heads.client,
             confidence=heads.confidence,
             abstained=heads.abstained,
+            intents=_intents(request),
         )
 
     def _aggregate(self, score: TurnScore, facts: Facts) -> None:
@@ -387,6 +390,11 @@ class Session:
             state.outcomes = outcome_risks(
                 models, summary, facts.domain, facts.approach, ended=closed
             )
+
+
+def _intents(request: ScoringRequest) -> dict[str, float]:
+    restricted = request.turn.role is Role.CLIENT and Dimension.CLIENT in request.restricted
+    return {} if restricted else request.turn.intents or {}
 
 
 def _with_phrases(heads: HeadScores, turn: WindowTurn) -> HeadScores:

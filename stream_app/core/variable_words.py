@@ -41,6 +41,8 @@ def in_words(name: str) -> str:
     ('strong (warmth)', 'low (mood), last five turns')
     >>> in_words("baseline.channel.risk_mean"), in_words("baseline.counsellor.empathy_sd")
     ('usual risk of the channel', 'spread of the empathy of the counsellor')
+    >>> in_words("intent.ask_contact"), in_words("intent.ask_contact.turns")
+    ('intent ask contact', 'turns with ask contact')
     """
     words = _NAMES.get(name) or name.replace("_", " ")
     match words.split("."):
@@ -50,6 +52,8 @@ def in_words(name: str) -> str:
             words = f"{label} ({head})"
         case ["expressed" | "perceived" | "client", head, label, part] if part in _PARTS:
             words = f"{label} ({head}), {_PARTS[part]}"
+        case ["intent", name, *turns]:
+            words = f"turns with {name}" if turns else f"intent {name}"
         case ["turn", head]:
             words = f"{head} of the turn"
         case ["client", talk]:

@@ -35,7 +35,8 @@ class Watch(Struct, omit_defaults=True):
     ``distress``: the highest probability among those turns. ``answered_after``: the client's
     waiting time before the latest counsellor turn, in seconds. ``crisis``: value of the latest turn
     scored, late or not, if it is the client's. ``since_crisis``: number of client turns after the
-    latest one with crisis language.
+    latest one with crisis language. ``intents``: of the latest turn scored, late or not;
+    ``intent_turns``: number of turns so far, by intent.
     """
 
     opened_at: datetime | None = None
@@ -48,6 +49,8 @@ class Watch(Struct, omit_defaults=True):
     risks: list[float] = field(default_factory=list)
     crisis: float | None = None
     since_crisis: int | None = None
+    intents: dict[str, float] = field(default_factory=dict)
+    intent_turns: dict[str, int] = field(default_factory=dict)
 
     def reach(self, moment: datetime) -> datetime:
         """Advance the clock to this time, never back; return its value."""
@@ -55,10 +58,11 @@ class Watch(Struct, omit_defaults=True):
         return self.clock
 
     def note(self, score: TurnScore) -> None:
-        """Update with a newly scored turn; of late turns only crisis language counts."""
+        """Update with a newly scored turn; late ones count for crisis language and intents."""
         at = self.reach(score.occurred_at)
         self.opened_at = self.opened_at or at
         self._note_crisis(score)
+        self._note_intents(score)
         if score.late:
             return
         self.last_role, self.last_seq = score.role, score.seq
@@ -80,6 +84,11 @@ class Watch(Struct, omit_defaults=True):
         elif self.since_crisis is not None:
             self.since_crisis += 1
 
+    def _note_intents(self, score: TurnScore) -> None:
+        self.intents = score.intents
+        for name in score.intents:
+            self.intent_turns[name] = self.intent_turns.get(name, 0) + 1
+
     def note_risk(self, risk: float) -> None:
         """Store the risk after a counsellor turn."""
         self.risks.append(risk)
@@ -89,3 +98,4 @@ class Watch(Struct, omit_defaults=True):
         """Reset what is known of the latest turns, because the next ones are withheld."""
         self.last_role = self.waiting_since = self.distress = self.answered_after = None
         self.crisis = self.since_crisis = None
+        self.intents = {}

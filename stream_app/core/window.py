@@ -42,7 +42,8 @@ class WindowTurn(Struct):
     empty until the turn has been encoded, and for withheld turns, which never are. ``rationales``:
     candidate text spans by mechanism. ``digest``: of role and text, to distinguish a duplicate from
     another turn with the same ``seq``. ``crisis``: whether the list of ``core.crisis`` found a
-    phrase; only in client turns.
+    phrase; only in client turns. ``intents``: scores of the intents that the turn has, by name;
+    None if they must not be read.
     """
 
     seq: int
@@ -56,6 +57,7 @@ class WindowTurn(Struct):
     late: bool = False
     withheld: bool = False
     crisis: bool = False
+    intents: dict[str, float] | None = {}
 
 
 class Neighbour(Struct, frozen=True):

@@ -5,11 +5,15 @@ Start at ``bundle.load`` and ``scorer.OnnxScorer``.
 
 __all__ = [
     "bundle",
+    "bundle_pointer",
     "head_bundle",
+    "intent_model",
+    "intents",
     "probe",
     "provider_choice",
     "providers",
     "rationale",
+    "recalibration",
     "routed_bundles",
     "scorer",
     "tokenizer",

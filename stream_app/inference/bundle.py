@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import TOTAL
@@ -18,9 +18,13 @@ from stream_app.core.heads import LEVELS, Dimension, Head, HeadKind
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.perceived import PerceivedValues
 from stream_app.errors import BundleError
+from stream_app.inference import bundle_pointer, recalibration
+from stream_app.inference.recalibration import Adaptation
 
 T = TypeVar("T")
 FORMAT: Final = 2
+ADAPTED_FORMAT: Final = 3
+"""Of bundles with adaptations, which a release that ignores them must not read."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MANIFEST: Final = "bundle.json"
 SHIPPED: Final = Path(__file__).parents[1] / "bundles"
@@ -105,7 +109,10 @@ class WindowSpec(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """The content of ``bundle.json``; ``languages``: BCP 47 ranges of what it was trained on."""
+    """The content of ``bundle.json``; ``adaptations`` are applied in their order.
+
+    ``languages``: BCP 47 ranges of what it was trained on.
+    """
 
     format: int
     name: str
@@ -122,6 +129,7 @@ class Manifest(Struct, frozen=True):
     distress: ProbeSpec | None = None
     crisis: ProbeSpec | None = None
     perceived: PerceivedValues | None = None
+    adaptations: list[Adaptation] = field(default_factory=list)
     training: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     languages: list[str] = field(default_factory=lambda: list(LANGUAGES))
@@ -151,6 +159,16 @@ class Bundle(Struct, frozen=True):
         return self.path / name
 
 
+def share_encoder(one: Manifest, other: Manifest) -> bool:
+    """Whether two bundles encode texts alike: equal files and settings of encoder and tokeniser."""
+
+    def encoder(manifest: Manifest) -> tuple[str, str, EncoderSpec]:
+        files, spec = manifest.files, structs.replace(manifest.encoder, file="")
+        return files[manifest.encoder.file], files[manifest.tokenizer.file], spec
+
+    return encoder(one) == encoder(other)
+
+
 def shipped() -> list[str]:
     """Names of the bundles shipped with Rapport."""
     return sorted(path.parent.name for path in SHIPPED.glob(f"*/{MANIFEST}"))
@@ -167,17 +185,33 @@ def find(name: Path | str) -> Path:
     return SHIPPED / name if str(name) in shipped() else Path(name)
 
 
+def folder_of(path: Path) -> Path:
+    """The bundle's folder: ``path`` itself, or the one that the file ``path`` names.
+
+    Raises:
+        BundleError: it is a file that names none (``bundle_pointer``).
+    """
+    return Path(bundle_pointer.read(path)[-1].folder) if path.is_file() else path
+
+
 def load(
     path: Path = DEFAULT_BUNDLE, pinned: str = "", by: str = "RAPPORT_BUNDLE_DIGEST"
 ) -> Bundle:
-    """Read and check the bundle in the folder ``path``.
+    """Read and check the bundle in the folder ``path``, or that the file ``path`` names.
 
-    ``pinned``: the only accepted digest of the manifest; empty accepts all. ``by``: what sets it.
+    ``pinned``: the only accepted digest of the manifest; empty accepts all. ``by``: what sets it. A
+    file has a digest of its own.
 
     Raises:
         BundleError: the folder or a file is missing, the manifest is of another format or has
             another digest, or a file does not match the SHA-256 in the manifest.
     """
+    if path.is_file():
+        promoted = bundle_pointer.read(path)[-1]
+        found = load(Path(promoted.folder), pinned or promoted.digest, by)
+        if found.digest != promoted.digest:
+            raise BundleError(f"{promoted.folder} is not the bundle that {path} names")
+        return found
     raw = read_manifest(path)
     digest = hashlib.sha256(raw).hexdigest()
     if pinned and digest != pinned:
@@ -219,9 +253,9 @@ def decode_manifest(path: Path, raw: bytes, kind: type[T]) -> T:
 
 
 def _check_format(path: Path, found: int) -> None:
-    if found != FORMAT:
+    if found not in (FORMAT, ADAPTED_FORMAT):
         raise BundleError(
-            f"{path} has bundle format {found}; this release reads {FORMAT}. "
+            f"{path} has bundle format {found}; this release reads {FORMAT} and {ADAPTED_FORMAT}. "
             "Export the bundle again with this release."
         )
 
@@ -290,6 +324,9 @@ def check_content(path: Path, manifest: Manifest, graphs: set[str]) -> None:
     _check_heads(path, manifest.heads)
     if manifest.perceived is not None:
         _check_perceived(path, manifest.heads, manifest.perceived)
+    if manifest.adaptations and manifest.format != ADAPTED_FORMAT:
+        raise BundleError(f"{path}: a bundle with adaptations needs format {ADAPTED_FORMAT}")
+    recalibration.check(manifest.heads, manifest.adaptations, str(path))
     for name, expected in manifest.files.items():
         file = path / name
         if Path(name).name != name or not file.is_file():

@@ -1,6 +1,8 @@
 """Runs the encoder graph, once per turn."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,22 +43,29 @@ class TurnEncoder:
     """Runs ``encoder.onnx`` in batches suited to the provider.
 
     ``limits``: of the batches; an encoder whose results depend on the batch gets single texts.
+    ``at_once``: how many batches a CPU computes at the same time, with ``threads`` each.
     """
 
-    def __init__(self, graph: Path, spec: EncoderSpec, provider: Provider, threads: int) -> None:
+    def __init__(
+        self, graph: Path, spec: EncoderSpec, provider: Provider, threads: int, at_once: int = 1
+    ) -> None:
         session = open_session(graph, provider, threads, fixed_shapes=spec.batch_independent)
         self.provider = provider_in_use(session)
         self.limits = batch_limits(spec, self.provider, threads)
         self.session: Any = session
         if isinstance(self.limits, Shapes):
             self.session = BoundSession(session, self.provider.value)
+            at_once = 1  # it has one set of buffers
+        self._pool = ThreadPoolExecutor(at_once, "encoder") if at_once > 1 else None
 
     def encode(self, texts: list[Tokens]) -> list[TokenOutput]:
         """Encode texts; results are in input order."""
         results: dict[int, TokenOutput] = {}
         lengths = [len(tokens.ids) for tokens in texts]
-        for batch in plan_batches(lengths, self.limits):
-            vectors, logits = self.run(texts, batch)
+        batches = list(plan_batches(lengths, self.limits))
+        run = partial(self.run, texts)
+        computed = map(run, batches) if self._pool is None else self._pool.map(run, batches)
+        for batch, (vectors, logits) in zip(batches, computed, strict=True):
             rationales = _sigmoid(logits)
             for row, index in enumerate(batch.texts):
                 results[index] = TokenOutput(vectors[row], rationales[row, : lengths[index]])

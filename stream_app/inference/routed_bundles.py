@@ -115,7 +115,7 @@ class BundleLoader:
     def _opened(self, found: Bundle, shared: OnnxScorer | None) -> OnnxScorer:
         """Open the graphs and try them, so that a bundle that cannot score takes no session."""
         try:
-            scorer = OnnxScorer(found, self._provider, self._threads, shared)
+            scorer = OnnxScorer(found, self._provider, self._threads, shared=shared)
             [encoding] = scorer.encode([TRIAL_TEXT], [Role.COUNSELLOR])
             for role in Role:
                 turn = WindowTurn(0, role, _ANY_TIME, 0, 0, encoding.vectors, encoding.rationales)

@@ -20,6 +20,7 @@ from stream_app.inference.head import ContextHead
 from stream_app.inference.probe import TurnProbe
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.rationale import SentenceReader
+from stream_app.inference.recalibration import recalibrated
 from stream_app.inference.tokenizer import TextTokenizer
 
 EPSILON = 1e-12
@@ -32,6 +33,7 @@ _HeadOutput = tuple[list[float], float, int]
 class OnnxScorer:
     """Scores with a bundle; thread-safe.
 
+    ``threads`` of each session on a CPU; the encoder computes ``at_once`` batches at a time.
     ``shared``: the scorer whose encoder and tokeniser it uses, for a head bundle
     (``inference.head_bundle``). Rationales then are those of that scorer's bundle.
     """
@@ -41,20 +43,22 @@ class OnnxScorer:
         bundle: Bundle,
         provider: Provider = Provider.AUTO,
         threads: int = 1,
+        *,
+        at_once: int = 1,
         shared: "OnnxScorer | None" = None,
     ) -> None:
         manifest = bundle.manifest
         self.bundle = bundle
-        self.tokenizer: TextTokenizer = (
-            TextTokenizer(bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens)
-            if shared is None
-            else shared.tokenizer
-        )
-        self.encoder: TurnEncoder = (
-            TurnEncoder(bundle.file(manifest.encoder.file), manifest.encoder, provider, threads)
-            if shared is None
-            else shared.encoder
-        )
+        if shared is not None:
+            self.tokenizer: TextTokenizer = shared.tokenizer
+            self.encoder: TurnEncoder = shared.encoder
+        else:
+            self.tokenizer = TextTokenizer(
+                bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens
+            )
+            self.encoder = TurnEncoder(
+                bundle.file(manifest.encoder.file), manifest.encoder, provider, threads, at_once
+            )
         self._rationale_heads = shared.bundle.manifest.heads if shared else manifest.heads
         self.head = ContextHead(
             bundle.file(manifest.head.file),
@@ -144,7 +148,10 @@ class OnnxScorer:
         if not requests:
             return []
         logits = self.head.logits(requests)
-        outputs = [self._outputs(head, logits[head.name]) for head in self._heads]
+        probabilities = {head.name: calibrate(head, logits[head.name]) for head in self._heads}
+        for adaptation in self.bundle.manifest.adaptations:
+            probabilities = recalibrated(probabilities, adaptation.heads)
+        outputs = [self._outputs(head, probabilities[head.name]) for head in self._heads]
         found = [
             self._scores(
                 request,
@@ -179,9 +186,8 @@ class OnnxScorer:
                 found[i].client[name] = {"no": 1.0 - p, "yes": p}
 
     @staticmethod
-    def _outputs(head: HeadSpec, logits: npt.NDArray[np.float32]) -> list[_HeadOutput]:
-        """A head's outputs for all requests."""
-        p = calibrate(head, logits)
+    def _outputs(head: HeadSpec, p: npt.NDArray[np.float64]) -> list[_HeadOutput]:
+        """A head's outputs for all requests, from its probabilities [requests, labels]."""
         levels = (
             choose_labels(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
         )

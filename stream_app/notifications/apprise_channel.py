@@ -1,4 +1,4 @@
-"""Channel to Slack, Teams, e-mail and the other services supported by Apprise.
+"""Channel to Slack, Teams, e-mail and the other services supported by Apprise (extra ``apprise``).
 
 An Apprise address contains credentials, and Apprise puts addresses into its logs and exceptions.
 So `stream_app.logs` silences those logs, and only the type of an exception is reported.

@@ -48,6 +48,7 @@ __all__ = [
     "scored_turns",
     "secrets",
     "session_keys",
+    "shadow_scores",
     "sign_in_throttle",
     "studies",
     "subject_access",

@@ -46,6 +46,7 @@ class AuditAction(Enum):
     EXPORT = "export"
     CHANGE_ACCOUNT = "change account"
     CHANGE_RULES = "change rules"
+    CHANGE_BUNDLE = "change bundle"
     ERASE = "erase"
     CHANGE_KEYS = "change keys"
     RECORD_CONSENT = "record consent"

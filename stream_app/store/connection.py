@@ -1,12 +1,14 @@
 """Opens SQLite or PostgreSQL; transactions, upserts, and translation of driver errors."""
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import psycopg
 import sqlalchemy as sa
 import structlog
 from sqlalchemy import URL, Connection, Engine, Table, event
@@ -14,6 +16,7 @@ from sqlalchemy.exc import (
     ArgumentError,
     DataError,
     DBAPIError,
+    DisconnectionError,
     IntegrityError,
     InterfaceError,
     NoSuchTableError,
@@ -21,6 +24,7 @@ from sqlalchemy.exc import (
     ProgrammingError,
     StatementError,
 )
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from stream_app.errors import RowRefused, StoreError, StoreUnavailable
 from stream_app.sealing.sources import OTHERS, OWNER_ONLY
@@ -34,6 +38,9 @@ log = structlog.get_logger(__name__)
 READ_ONLY: Final = "rapport_read_only"
 SQLITE_CACHE_KIB: Final = 16 * 1024
 SQLITE_LOG_PAGES: Final = 4000
+PING_AFTER: Final = 1.0
+"""Seconds without use after which a connection to a server is checked before it is used."""
+USED_AT: Final = "rapport_used_at"
 SCRUB_TRIES: Final = 3
 """Each waits for writers and readers as long as the busy timeout."""
 SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
@@ -48,6 +55,10 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        server = engine.dialect.name == "postgresql"
+        self._autocommit = (
+            engine.execution_options(isolation_level="AUTOCOMMIT") if server else None
+        )
         self._keys = {
             name: tuple(column.name for column in table.primary_key)
             for name, table in tables.metadata.tables.items()
@@ -137,8 +148,21 @@ class Database:
         statements.upsert(table, tuple(values[0]), keys, dialect, keep=keep).run(connection, values)
 
     def reading(self, **options: Any) -> AbstractContextManager[Connection]:
-        """A read-only transaction; on SQLite it does not wait for writers."""
+        """A connection for reading; on SQLite a transaction that does not wait for writers.
+
+        On PostgreSQL without ``options`` every statement is a transaction of its own. In the level
+        READ COMMITTED each would see its own snapshot anyway, and the statements BEGIN and COMMIT
+        would take longer than most queries.
+        """
+        if self._autocommit is not None and not options:
+            return self._reading(self._autocommit)
         return self.transaction(**{READ_ONLY: True}, **options)
+
+    @staticmethod
+    @contextmanager
+    def _reading(engine: Engine) -> Iterator[Connection]:
+        with translate_errors(), engine.connect() as connection:
+            yield connection
 
     @contextmanager
     def transaction(self, **options: Any) -> Iterator[Connection]:
@@ -183,7 +207,7 @@ def open_engine(url: str, connections: int) -> Engine:
             raise StoreError(f"{folder} cannot be created: {problem.strerror}") from problem
         _restrict_mode(file)
     server = parsed.get_backend_name() == "postgresql"
-    pool = {"pool_pre_ping": True, "pool_size": connections} if server else {}
+    pool = {"pool_size": connections} if server else {}
     engine = sa.create_engine(
         parsed.set(drivername=_DRIVERS[parsed.get_backend_name()]),
         hide_parameters=True,
@@ -196,6 +220,9 @@ def open_engine(url: str, connections: int) -> Engine:
         event.listen(engine, "begin", _begin_transaction)
     else:
         event.listen(engine, "connect", _set_utc)
+        event.listen(engine, "connect", _note_use)
+        event.listen(engine, "checkin", _note_use)
+        event.listen(engine, "checkout", _ping_if_idle)
     return engine
 
 
@@ -264,6 +291,24 @@ def _set_utc(connection: Any, _record: object) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET TIME ZONE 'UTC'")
     connection.commit()
+
+
+def _note_use(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.info[USED_AT] = time.monotonic()
+
+
+def _ping_if_idle(connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
+    """Check a connection that was not used lately; the pool replaces one that was closed.
+
+    Checking every connection, as ``pool_pre_ping`` does, takes longer than most queries.
+    """
+    if time.monotonic() - record.info[USED_AT] < PING_AFTER:
+        return
+    try:
+        connection.execute("")
+        connection.rollback()
+    except psycopg.Error as problem:
+        raise DisconnectionError from problem
 
 
 def _begin_transaction(connection: Connection) -> None:

@@ -266,7 +266,13 @@ class People:
 
     def names_of_speakers(self) -> dict[str, str]:
         """Account names by the pseudonym of the counsellor."""
-        return {person.speaker: person.name for person in self.all() if person.speaker}
+        query = (
+            sa.select(people.c.speaker, people.c.name)
+            .where(people.c.disabled_at.is_(None), people.c.speaker.is_not(None))
+            .order_by(people.c.name)
+        )
+        with self._store.reading() as connection:
+            return {speaker: name for speaker, name in connection.execute(query) if speaker}
 
     def disable(self, name: str) -> None:
         """Disable an account, delete its tokens, views and pins; keep audit entries and ratings.

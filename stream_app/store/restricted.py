@@ -12,6 +12,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from stream_app.contracts.events import Role
 from stream_app.core.heads import Dimension
 from stream_app.core.restrictions import NO_RESTRICTIONS, Outputs, Restrictions
 from stream_app.store.repository import Store
@@ -21,6 +22,7 @@ from stream_app.store.tables import (
     rollup_marks,
     session_scores,
     sessions,
+    shadow_scores,
     turn_scores,
 )
 
@@ -30,7 +32,7 @@ REASON: Final = "A policy restricts what this alert rested on."
 _PREFIXES: Final = {
     Dimension.CLIENT: (
         *("client.", "outcome.", "waiting_distress"),
-        *("crisis_language", "client_turns_since_crisis"),
+        *("crisis_language", "client_turns_since_crisis", "intent."),
     ),
     Dimension.PERCEIVED: ("perceived.", "outcome."),
 }
@@ -88,6 +90,7 @@ def _sessions_after(connection: Connection, last: str) -> list[sa.Row[Any]]:
 
 def _remove(connection: Connection, session_id: str, restricted: Outputs) -> None:
     _remove_from_turns(connection, session_id, restricted)
+    connection.execute(sa.delete(shadow_scores).where(shadow_scores.c.session_id == session_id))
     of_session = session_scores.c.session_id == session_id
     connection.execute(sa.update(session_scores).where(of_session).values(outcome_risks={}))
     _remove_from_alerts(connection, session_id, restricted)
@@ -100,13 +103,16 @@ def _remove_from_turns(connection: Connection, session_id: str, restricted: Outp
     query = sa.select(score).where(score.c.session_id == session_id)
     for row in connection.execute(query).mappings().all():
         names = {name for column in wanted for name in row[column.name]}
-        if names:
+        restricts_client = Dimension.CLIENT in restricted and row["role"] == Role.CLIENT.value
+        intents = {} if restricts_client else row["intents"]
+        if names or intents != row["intents"]:
             same = (score.c[column.name] == row[column.name] for column in score.primary_key)
             connection.execute(
                 sa.update(score)
                 .where(*same)
                 .values(
                     abstained=[name for name in row["abstained"] if name not in names],
+                    intents=intents,
                     **{column.name: {} for column in wanted},
                 )
             )

@@ -68,6 +68,7 @@ def turn_score_row(score: TurnScore) -> Row:
         "perceived": score.perceived,
         "client": score.client,
         "abstained": score.abstained,
+        "intents": score.intents,
     }
 
 
@@ -121,6 +122,7 @@ def consent_row(record: ConsentRecord, privacy: Privacy, now: datetime) -> Row:
         "seq": record.seq,
         "occurred_at": record.occurred_at,
         "stored_at": now,
+        "purposes": [purpose.value for purpose in record.purposes] or None,
     }
 
 

@@ -6,8 +6,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from stream_app.core.head_variables import catalogue
 from stream_app.core.heads import Head
+from stream_app.core.intent_variables import catalogue
+from stream_app.core.intents import NO_INTENTS, IntentSet
 from stream_app.core.rule_file import RuleFileError, parse
 from stream_app.core.rules import RuleSet
 from stream_app.store import rule_versions
@@ -63,11 +64,13 @@ class AdoptedRules:
         return RuleText(f"version {found.version}", found.text.encode(), found.version)
 
 
-def load(source: RuleSource, heads: Iterable[Head] = ()) -> RuleSet:
-    """Load the rules, which may use variables of these heads.
+def load(
+    source: RuleSource, heads: Iterable[Head] = (), intents: IntentSet = NO_INTENTS
+) -> RuleSet:
+    """Load the rules, which may use variables of these heads and intents.
 
     Raises:
         RuleFileError: they cannot be read or are not valid; the message has the line.
     """
     text = source.read()
-    return parse(text.raw, text.name, catalogue(heads))
+    return parse(text.raw, text.name, catalogue(heads, intents))

@@ -83,11 +83,16 @@ class ScoredTurn:
         return head
 
 
-def find_heads(connection: sa.Connection, bundle: str) -> dict[str, ScoredHead]:
-    """The heads of a bundle by name, always including the three mechanisms."""
+def find_heads(
+    connection: sa.Connection, bundle: str, table: sa.Table = bundles
+) -> dict[str, ScoredHead]:
+    """The heads of a bundle by name, always including the three mechanisms.
+
+    ``table``: of the manifests.
+    """
     counsellor = frozenset({Role.COUNSELLOR})
     found = {name: ScoredHead(name, LEVELS, True, counsellor) for name in MECHANISMS}
-    manifest = connection.scalar(sa.select(bundles.c.manifest).where(bundles.c.bundle == bundle))
+    manifest = connection.scalar(sa.select(table.c.manifest).where(table.c.bundle == bundle))
     for spec in (manifest or {}).get("heads", ()):
         found[spec["name"]] = ScoredHead(
             name=spec["name"],

@@ -378,6 +378,11 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
     "erasures": LeftOut("keyed digests of erased conversations"),
     "erasure_receipts": LeftOut("what the erasure of a conversation removed; it has no content"),
     "session_numbers": LeftOut("the number of a conversation's next turn"),
+    "shadow_bundles": LeftOut("manifests of bundles that were tried beside the one in force"),
+    "shadow_scores": Included(
+        "Scores of the person's own turns by a bundle that was tried",
+        _own_turns(tables.shadow_scores),
+    ),
     "ingest_keys": LeftOut("keyed digests of requests of programs, with the numbers of turns"),
     "sign_in_attempts": LeftOut("keyed digests of names and addresses, counted"),
     "outbox": LeftOut("copies of scores and alerts that are about to be published"),

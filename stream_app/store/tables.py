@@ -144,6 +144,7 @@ consents = Table(
     Column("seq", Integer),
     Column("occurred_at", UtcDateTime, nullable=False),
     Column("stored_at", UtcDateTime, nullable=False),
+    Column("purposes", OptionalJson),
 )
 
 holds = Table(
@@ -222,8 +223,32 @@ turn_scores = Table(
     Column("perceived", Json, nullable=False),
     Column("client", Json, nullable=False),
     Column("abstained", Json, nullable=False),
+    Column("intents", Json, nullable=False, server_default="{}"),
     Index(None, "occurred_at"),
 )
+
+shadow_bundles = Table(
+    "shadow_bundles",
+    metadata,
+    _id("bundle", primary_key=True),
+    Column("digest", String(64), nullable=False),
+    Column("manifest", Json, nullable=False),
+    Column("first_used_at", UtcDateTime, nullable=False),
+)
+
+shadow_scores = Table(
+    "shadow_scores",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("stage", String(11), primary_key=True),
+    _id("bundle", primary_key=True),
+    Column("expressed", Json, nullable=False),
+    Column("perceived", Json, nullable=False),
+    Column("client", Json, nullable=False),
+    Column("abstained", Json, nullable=False),
+)
+"""Scores of ``rapport worker --shadow``: read by the agreement with people alone."""
 
 session_scores = Table(
     "session_scores",

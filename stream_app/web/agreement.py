@@ -19,7 +19,13 @@ from weakref import WeakKeyDictionary
 from pydantic import Field
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store.queries.agreement import RatedTurn, rated_turns, ratings_version
+from stream_app.store.queries.agreement import (
+    RatedTurn,
+    compared_turns,
+    rated_turns,
+    ratings_version,
+    shadows,
+)
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import ScoredHead
 
@@ -72,6 +78,22 @@ class Agreement:
     kappa: Kappa
 
 
+@dataclass(frozen=True, slots=True)
+class ShadowAgreement:
+    """Agreement of people with a bundle in force and one in its shadow, on the same turns.
+
+    ``blind``: number of turns rated without the score in view, that of the bundle in force.
+    """
+
+    bundle: Annotated[str, Field(description="In force")]
+    shadow: Annotated[str, Field(description="In the shadow: `rapport worker --shadow`")]
+    head: str
+    weights: Annotated[str, Field(description="`quadratic` for ordinal labels, else `none`")]
+    blind: int
+    in_force: Kappa
+    in_shadow: Kappa
+
+
 _State = tuple[tuple[int, datetime | None], float]
 _Cache = dict[tuple[str, tuple[str, ...]], tuple[_State, list[Agreement]]]
 _cache: WeakKeyDictionary[Store, _Cache] = WeakKeyDictionary()
@@ -91,6 +113,27 @@ def of_bundle(store: Store, bundle: str, names: Sequence[str] = MECHANISMS) -> l
             cached.clear()
         entry = cached[key] = state, _of_bundle(store, bundle, names)
     return entry[1]
+
+
+def beside(store: Store, names: Sequence[str] = MECHANISMS) -> list[ShadowAgreement]:
+    """Agreement of people with every bundle in the shadow, beside the one in force."""
+    return [
+        ShadowAgreement(
+            bundle,
+            shadow,
+            head.name,
+            "quadratic" if head.ordered else "none",
+            sum(turn.blind for turn in turns),
+            _kappa_of(head, [(turn.person, turn.in_force) for turn in turns]),
+            _kappa_of(head, [(turn.person, turn.shadow) for turn in turns]),
+        )
+        for bundle, shadow in shadows(store)
+        for head, turns in compared_turns(store, bundle, shadow, names).items()
+    ]
+
+
+def _kappa_of(head: ScoredHead, pairs: list[tuple[int, int]]) -> Kappa:
+    return kappa(confusion_matrix(pairs, len(head.labels)), ordered=head.ordered)
 
 
 def _of_bundle(store: Store, bundle: str, names: Sequence[str]) -> list[Agreement]:
@@ -160,5 +203,5 @@ def _agreement(
         sides,
         "quadratic" if head.ordered else "none",
         blind,
-        kappa(confusion_matrix(pairs, len(head.labels)), ordered=head.ordered),
+        _kappa_of(head, pairs),
     )

@@ -6,8 +6,9 @@ Memory is bounded: a ring buffer of events, and per client a queue of references
 
 import asyncio
 import secrets
+import time
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from typing import Final
@@ -15,17 +16,23 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from stream_app.contracts import scores
 from stream_app.contracts.interventions import Intervention, InterventionReceipt
 from stream_app.contracts.scores import Alert, AlertAction, SessionScore, TurnScore
 from stream_app.errors import RapportError
 from stream_app.store.queries.routing import SessionRouting
 from stream_app.store.queries.scope import Scope
 
-REPLAY_BUFFER: Final = 5_000
+REPLAY_BUFFER: Final = 10_000
 """Events kept for ``Last-Event-ID``; about 1 kB each."""
+OVERLAP_MS: Final = 1_000
+"""What is sent again to a client that comes from another process: clocks and readers differ."""
+SEND_EVERY: Final = 0.2
+"""Seconds for which the events of a busy stream are collected before they are sent together."""
+SEEN_ACTIONS: Final = 5_000
 FORGOTTEN_SESSIONS: Final = 5_000
 """Erased and hidden sessions whose events are ignored."""
-CLIENT_QUEUE: Final = 500
+CLIENT_QUEUE: Final = 2_000
 """Events that may be queued for one client; if it falls further behind, it gets a ``resync``."""
 MAX_CLIENTS: Final = 500
 MAX_CLIENTS_PER_PERSON: Final = 100
@@ -53,7 +60,11 @@ class LiveEventKind(Enum):
 
 
 class LiveEvent(Struct, frozen=True):
-    """One live event; ``data`` is JSON. An event without ``routing`` goes to every client."""
+    """One live event; ``data`` is JSON. An event without ``routing`` goes to every client.
+
+    ``at``: milliseconds since 1970, when its message was appended to the topic; the same in all web
+    processes. Of events without a message: of the newest message before.
+    """
 
     number: int
     kind: LiveEventKind
@@ -62,6 +73,7 @@ class LiveEvent(Struct, frozen=True):
     routing: SessionRouting | None = None
     deidentified: str | None = None
     """``data`` without pseudonyms and names; None if it contains none."""
+    at: int = 0
 
 
 class Subscription(Struct, frozen=True):
@@ -87,6 +99,14 @@ class Subscription(Struct, frozen=True):
             and self.session_id in (None, event.session_id)
         )
 
+    @property
+    def audience(self) -> str | tuple[str] | None:
+        """What most events differ in: one session, else one team (in a tuple), else None."""
+        if self.session_id is not None:
+            return self.session_id
+        team = self.scope.team if self.scope.team is not None else self.team
+        return None if team is None else (team,)
+
     def data_for(self, event: LiveEvent) -> str:
         """The event's data, without names if the client may not see them."""
         return (event.deidentified if self.deidentified else None) or event.data
@@ -100,6 +120,7 @@ class Client:
         self._max_queued = client_queue
         self._queue: deque[LiveEvent] = deque()
         self._available = asyncio.Event()
+        self._taken = -SEND_EVERY
 
     def put(self, event: LiveEvent) -> None:
         """Queue an event; if the queue is full, replace its contents with a ``resync``."""
@@ -107,7 +128,7 @@ class Client:
             return
         if len(self._queue) >= self._max_queued:
             self._queue.clear()
-            event = resync(event.number)
+            event = resync(event.number, event.at)
         self._queue.append(event)
         self._available.set()
 
@@ -117,12 +138,21 @@ class Client:
         self._queue = deque(kept)
 
     async def take(self, timeout: float) -> list[LiveEvent]:
-        """Remove and return all queued events; empty if none arrives within ``timeout`` seconds."""
+        """Remove and return all queued events; empty if none arrives within ``timeout`` seconds.
+
+        An event after a pause is returned at once. Those that follow it closely wait until
+        ``SEND_EVERY`` is over, so that a busy stream costs a few writes a second and not one for
+        each event.
+        """
         if not self._queue:
             try:
                 await asyncio.wait_for(self._available.wait(), timeout)
             except TimeoutError:
                 return []
+        now = time.monotonic
+        if (pause := self._taken + SEND_EVERY - now()) > 0:
+            await asyncio.sleep(pause)
+        self._taken = now()
         self._available.clear()
         found = list(self._queue)
         self._queue.clear()
@@ -146,6 +176,8 @@ class Hub:
         self._client_queue = client_queue
         self._max_clients = max_clients
         self._clients: set[Client] = set()
+        self._by_audience: dict[str | tuple[str] | None, set[Client]] = {}
+        self._newest_ms = self._complete_from_ms = _now_ms()
         self._seen_actions: OrderedDict[str, None] = OrderedDict()
         self._forgotten: OrderedDict[str, None] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -163,11 +195,11 @@ class Hub:
     @property
     def position(self) -> str:
         """The id of the newest event; clients can resume from it."""
-        return f"{self.epoch}-{self._number}"
+        return f"{self.epoch}-{self._number}-{self._newest_ms}"
 
     def id_of(self, event: LiveEvent) -> str:
         """The event's id on the stream."""
-        return f"{self.epoch}-{event.number}"
+        return f"{self.epoch}-{event.number}-{event.at}"
 
     def bind_loop(self) -> None:
         """Remember the running event loop; call this before the methods ``…_threadsafe``."""
@@ -192,11 +224,16 @@ class Hub:
         Call ``check_room`` first.
         """
         client = Client(subscription, self._client_queue)
+        audience = subscription.audience
         self._clients.add(client)
+        self._by_audience.setdefault(audience, set()).add(client)
         try:
             yield client, self._missed(subscription, last_id)
         finally:
             self._clients.discard(client)
+            self._by_audience[audience].discard(client)
+            if not self._by_audience[audience]:
+                del self._by_audience[audience]
 
     def broadcast(
         self,
@@ -210,10 +247,22 @@ class Hub:
         if session_id in self._forgotten:
             return
         self._number += 1
-        event = LiveEvent(self._number, kind, data, session_id, routing, deidentified)
+        event = LiveEvent(
+            self._number, kind, data, session_id, routing, deidentified, self._newest_ms
+        )
+        if len(self._ring) == self._ring.maxlen:
+            self._complete_from_ms = max(self._complete_from_ms, self._ring[0].at + 1)
         self._ring.append(event)
-        for client in self._clients:
+        for client in self._audience_of(event):
             client.put(event)
+
+    def advance(self, appended_ms: int) -> None:
+        """The next events are of messages that were appended at this time, or later."""
+        self._newest_ms = max(self._newest_ms, appended_ms)
+
+    def advance_while_idle(self) -> None:
+        """Nothing was appended lately: other processes need not look for what was before."""
+        self.advance(_now_ms() - OVERLAP_MS)
 
     def forget(self, session_id: str) -> None:
         """Drop all buffered and queued events of a session, and ignore later ones.
@@ -248,6 +297,7 @@ class Hub:
     def mark_live(self) -> None:
         """Tell clients that the topics are read from now on and earlier events may be lost."""
         self.live = True
+        self._complete_from_ms = _now_ms()
         self.broadcast(LiveEventKind.RESYNC, "{}")
 
     def broadcast_action_threadsafe(self, action: AlertAction, routing: SessionRouting) -> None:
@@ -294,49 +344,94 @@ class Hub:
         self, message: TurnScore | SessionScore | Alert, routing: SessionRouting
     ) -> None:
         """Broadcast a message from a score or alert topic."""
-        body = msgspec.to_builtins(message)
-        session_id = message.session_id
-        match message:
-            case TurnScore():
-                self.broadcast(
-                    LiveEventKind.TURN, msgspec.json.encode(body).decode(), session_id, routing
-                )
-            case SessionScore():
-                body |= msgspec.to_builtins(routing)
-                del body["readers"]
-                unnamed = msgspec.json.encode({**body, "counsellors": []}).decode()
-                data = msgspec.json.encode(body).decode()
-                self.broadcast(LiveEventKind.SESSION, data, session_id, routing, unnamed)
-            case Alert():
-                body |= {"team": routing.team, "domain": routing.domain}
-                self.broadcast(
-                    LiveEventKind.ALERT, msgspec.json.encode(body).decode(), session_id, routing
-                )
+        kind = {TurnScore: LiveEventKind.TURN, SessionScore: LiveEventKind.SESSION}.get(
+            type(message), LiveEventKind.ALERT
+        )
+        self.broadcast_encoded(kind, scores.encode(message), message.session_id, routing)
+
+    def broadcast_encoded(
+        self, kind: LiveEventKind, message: bytes, session_id: str, routing: SessionRouting
+    ) -> None:
+        """Broadcast the JSON of a turn score, a session score or an alert, as in its topic.
+
+        It is not decoded: a web process sees all messages of all workers.
+        """
+        match kind:
+            case LiveEventKind.TURN:
+                self.broadcast(kind, message.decode(), session_id, routing)
+            case LiveEventKind.SESSION:
+                about = {
+                    "team": routing.team,
+                    "domain": routing.domain,
+                    "channel": routing.channel,
+                    "counsellors": routing.counsellors,
+                }
+                unnamed = _with_members(message, {**about, "counsellors": []})
+                self.broadcast(kind, _with_members(message, about), session_id, routing, unnamed)
+            case _:
+                about = {"team": routing.team, "domain": routing.domain}
+                self.broadcast(kind, _with_members(message, about), session_id, routing)
+
+    def _audience_of(self, event: LiveEvent) -> Iterator[Client]:
+        """Clients that may match the event; few of all, because most follow one team or session."""
+        if event.routing is None:
+            yield from self._clients
+            return
+        for key in {event.session_id, (event.routing.team or "",), None}:
+            yield from self._by_audience.get(key, ())
 
     def _seen(self, identity: str) -> bool:
         """Whether this action was broadcast before; remembers it."""
         if identity in self._seen_actions:
             return True
         self._seen_actions[identity] = None
-        while len(self._seen_actions) > REPLAY_BUFFER:
+        while len(self._seen_actions) > SEEN_ACTIONS:
             self._seen_actions.popitem(last=False)
         return False
 
     def _missed(self, subscription: Subscription, last_id: str | None) -> list[LiveEvent]:
         if last_id is None:
             return []
-        epoch, _, number = last_id.rpartition("-")
-        if epoch != self.epoch or not (number.isascii() and number.isdigit()):
-            return [resync(self._number)]
-        seen = int(number[:20])
+        epoch, number, at = _parts(last_id)
+        if epoch != self.epoch:
+            return self._missed_since(subscription, at)
         oldest = self._ring[0].number if self._ring else self._number + 1
-        if seen > self._number or seen < oldest - 1:
-            return [resync(self._number)]
+        if number is None or number > self._number or number < oldest - 1:
+            return [resync(self._number, self._newest_ms)]
         return [
-            event for event in self._ring if event.number > seen and subscription.matches(event)
+            event for event in self._ring if event.number > number and subscription.matches(event)
+        ]
+
+    def _missed_since(self, subscription: Subscription, at: int | None) -> list[LiveEvent]:
+        """Events after an id of another process, and those of the second before it again."""
+        since = 0 if at is None or at > _now_ms() else at - OVERLAP_MS
+        if not self.live or since < self._complete_from_ms:
+            return [resync(self._number, self._newest_ms)]
+        return [
+            event
+            for event in self._ring
+            if event.at >= since
+            and event.kind is not LiveEventKind.STALE
+            and subscription.matches(event)
         ]
 
 
-def resync(number: int) -> LiveEvent:
+def _parts(event_id: str) -> tuple[str, int | None, int | None]:
+    """Epoch, number and time of an id; None for a part that is not a number."""
+    epoch, number, at = (*event_id.split("-"), "", "", "")[:3]
+    found = [int(part[:20]) if part.isascii() and part.isdigit() else None for part in (number, at)]
+    return epoch, found[0], found[1]
+
+
+def _with_members(message: bytes, members: Mapping[str, object]) -> str:
+    """The JSON object of a message with more members at its end."""
+    return f"{message[:-1].decode()},{msgspec.json.encode(members)[1:].decode()}"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def resync(number: int, at: int) -> LiveEvent:
     """An event that makes one client reload its state; events after ``number`` will follow."""
-    return LiveEvent(number, LiveEventKind.RESYNC, "{}")
+    return LiveEvent(number, LiveEventKind.RESYNC, "{}", at=at)

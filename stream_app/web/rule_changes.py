@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from stream_app.core.head_variables import catalogue
+from stream_app.core.intent_variables import catalogue
 from stream_app.core.rule_file import RuleFileError, digest_of, parse
 from stream_app.core.rules import RuleSet
 from stream_app.settings import RulesSource
@@ -68,12 +68,13 @@ def in_force(services: Services) -> RulesInForce:
 
 
 def parsed(services: Services, text: str, name: str = DRAFT) -> RuleSet:
-    """Parse a text; its rules may use the heads of all bundles in use.
+    """Parse a text; its rules may use the heads of all bundles in use, and intents.
 
     Raises:
         RuleFileError: it is not valid.
     """
-    return parse(text.encode(), name, catalogue(bundle_info.heads(services.store)))
+    known = catalogue(bundle_info.heads(services.store), services.intents.read())
+    return parse(text.encode(), name, known)
 
 
 def check(services: Services, text: str) -> Checked:

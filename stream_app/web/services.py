@@ -18,6 +18,7 @@ from stream_app.web.access_log import AccessLog
 from stream_app.web.health import WebHealth
 from stream_app.web.identity_provider import IdentityProvider
 from stream_app.web.intervention_outbox import InterventionOutbox
+from stream_app.web.known_intents import KnownIntents
 from stream_app.web.live_hub import Hub
 from stream_app.web.log_ends import LogEnds
 from stream_app.web.metrics import WebMetrics
@@ -55,6 +56,7 @@ class Services:
     identity_provider: IdentityProvider | None = None
     practice: PracticeModel | None = None
     tracing: Tracing = OFF
+    intents: KnownIntents = field(default_factory=KnownIntents)
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
     trial_running: threading.Lock = field(default_factory=threading.Lock)
 

@@ -6,20 +6,22 @@ reconnects after 0.2 s, then with exponential backoff up to 5 s.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from msgspec import Struct
 
+from stream_app.contracts.framing import unframed
 from stream_app.contracts.interventions import Intervention, InterventionReceipt
-from stream_app.contracts.scores import AlertAction, Output, decode
+from stream_app.contracts.scores import AlertAction
 from stream_app.errors import RapportError
 from stream_app.store.queries.routing import SessionRouting, find_readable, read_routing
 from stream_app.store.repository import Store
-from stream_app.web.live_hub import Hub
+from stream_app.web.live_hub import Hub, LiveEventKind
 
 log = structlog.get_logger(__name__)
 
@@ -32,11 +34,47 @@ MIN_PAUSE: Final = 0.2
 MAX_PAUSE: Final = 5.0
 ROUTING_TTL: Final = 15.0
 """Seconds after which a session's routing is read again, as a counsellor may have joined."""
-MAX_CACHED_SESSIONS: Final = 10_000
+MAX_CACHED_SESSIONS: Final = 50_000
+GATHER_SECONDS: Final = 0.05
+"""Pause between two batches: larger ones cost less, and nobody sees the difference."""
 
 Action = AlertAction | Intervention | InterventionReceipt
 """What a person or a desk did."""
-_action: Callable[[bytes], Action] = msgspec.json.Decoder(Action).decode
+_actions: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
+
+
+class _About(Struct, frozen=True, tag_field="type"):
+    """What a message of the workers is about; the rest is passed on as it is."""
+
+    session_id: str
+
+
+class _AboutTurn(_About, frozen=True, tag="turn_score"):
+    pass
+
+
+class _AboutSession(_About, frozen=True, tag="session_score"):
+    pass
+
+
+class _AboutAlert(_About, frozen=True, tag="alert"):
+    pass
+
+
+_about = msgspec.json.Decoder(_AboutTurn | _AboutSession | _AboutAlert).decode
+_KINDS: Final[Mapping[type[_About], LiveEventKind]] = {
+    _AboutTurn: LiveEventKind.TURN,
+    _AboutSession: LiveEventKind.SESSION,
+    _AboutAlert: LiveEventKind.ALERT,
+}
+
+
+class _Scored(Struct, frozen=True):
+    """A message of a worker, not decoded."""
+
+    kind: LiveEventKind
+    session_id: str
+    raw: bytes
 
 
 class LogChanged(RapportError):
@@ -156,31 +194,53 @@ class TopicReader:
 
     async def _batch(self, consumer: AIOKafkaConsumer, cache: RoutingCache) -> None:
         fetched = await consumer.getmany(timeout_ms=500, max_records=BATCH)
-        messages: list[Output | Action] = []
-        for records in fetched.values():
-            for record in records:
-                if record.value is None:
-                    self._forget((record.key or b"").decode("utf-8", "replace"), cache, messages)
-                    continue
-                try:
-                    is_action = record.topic in self._people_topics
-                    messages.append(_action(record.value) if is_action else decode(record.value))
-                except msgspec.MsgspecError as problem:
-                    log.warning("live.undecodable", topic=record.topic, problem=str(problem)[:100])
+        messages, oldest = self._decoded(fetched, cache)
+        if not fetched:
+            self._hub.advance_while_idle()
         if not messages:
             return
+        self._hub.advance(oldest)  # other partitions may be behind the newest
         await self._readmit(messages)
         routing_of = await cache.get(message.session_id for message in messages)
         for message in messages:
             session_routing = routing_of[message.session_id]
-            if isinstance(message, AlertAction):
+            if isinstance(message, _Scored):
+                self._hub.broadcast_encoded(
+                    message.kind, message.raw, message.session_id, session_routing
+                )
+            elif isinstance(message, AlertAction):
                 self._hub.broadcast_action(message, session_routing)
-            elif isinstance(message, Intervention | InterventionReceipt):
-                self._hub.broadcast_intervention(message, session_routing)
             else:
-                self._hub.broadcast_message(message, session_routing)
+                self._hub.broadcast_intervention(message, session_routing)
+        if len(messages) < BATCH:
+            await asyncio.sleep(GATHER_SECONDS)
 
-    async def _readmit(self, messages: list[Output | Action]) -> None:
+    def _decoded(
+        self, fetched: Mapping[TopicPartition, Sequence[ConsumerRecord]], cache: RoutingCache
+    ) -> tuple[list[_Scored | Action], int]:
+        """The messages, and when the oldest record was appended; forgets erased sessions."""
+        messages: list[_Scored | Action] = []
+        appended: list[int] = []
+        for records in fetched.values():
+            for record in records:
+                appended.append(record.timestamp)
+                if record.value is None:
+                    self._forget((record.key or b"").decode("utf-8", "replace"), cache, messages)
+                    continue
+                try:
+                    messages.append(self._message(record.topic, record.value))
+                except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+                    log.warning("live.undecodable", topic=record.topic, problem=str(problem)[:100])
+        return messages, min(appended, default=0)
+
+    def _message(self, topic: str, value: bytes) -> "_Scored | Action":
+        if topic in self._people_topics:
+            return _action(value)
+        raw = unframed(value)
+        about = _about(raw)
+        return _Scored(_KINDS[type(about)], about.session_id, raw)
+
+    async def _readmit(self, messages: list[_Scored | Action]) -> None:
         """Broadcast hidden sessions again if they can be read: consent was renewed.
 
         Late events of sessions that are erased or still hidden stay out.
@@ -195,12 +255,16 @@ class TopicReader:
         self,
         session_id: str,
         cache: RoutingCache,
-        messages: list[Output | Action],
+        messages: list[_Scored | Action],
     ) -> None:
         """Drop everything about an erased or hidden session."""
         messages[:] = [message for message in messages if message.session_id != session_id]
         cache.forget(session_id)
         self._hub.forget(session_id)
+
+
+def _action(raw: bytes) -> Action:
+    return _actions.decode(unframed(raw))
 
 
 def _problem(reading: "asyncio.Task[None]") -> str:

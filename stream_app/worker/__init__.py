@@ -16,5 +16,6 @@ __all__ = [
     "publishing",
     "refusal",
     "rule_loading",
+    "schema_registry",
     "topics",
 ]

@@ -9,7 +9,7 @@ that cannot be retried crashes the process; its supervisor restarts it, and the 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
@@ -33,9 +33,10 @@ from stream_app.worker.adaptive_batching import batches
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
 from stream_app.worker.bisection import handle_bisecting
 from stream_app.worker.health import Health
+from stream_app.worker.intent_loading import IntentReloader
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed
-from stream_app.worker.publishing import publish
+from stream_app.worker.publishing import NO_SCHEMA_IDS, publish
 from stream_app.worker.record_decoder import RecordDecoder
 from stream_app.worker.rule_loading import RuleReloader
 from stream_app.worker.timers import periodic
@@ -86,20 +87,25 @@ class TurnAgent:
         apply_withdrawals: Callable[[datetime], list[int]],
         finish_erasures: Callable[[Any], Coroutine[Any, Any, None]],
         tracing: Tracing = OFF,
+        schema_ids: Mapping[str, int] = NO_SCHEMA_IDS,
         bundles: "BundleReloader | None" = None,
+        intents: IntentReloader | None = None,
     ) -> None:
+        """``schema_ids``: by topic; see ``publishing.publish``."""
         self.health = health
         self.metrics = metrics
         self._app = app
         self._settings = settings
         self._processor = processor
         self._rules = rules
+        self._intents = intents
         self._reload_baselines = reload_baselines
         self._purge = purge_expired
         self._update_rollups = update_rollups
         self._apply_withdrawals = apply_withdrawals
         self._finish_erasures = finish_erasures
         self._tracing = tracing
+        self._schema_ids = schema_ids
         self._bundles = bundles
         self._baselines_at = time.monotonic()
         self._watermarks = Watermarks()
@@ -124,6 +130,7 @@ class TurnAgent:
         self._app.timer(TICK_EVERY, on_leader=False)(self._fire_due_rules)
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_bundles)
+        self._app.timer(RULES_EVERY, on_leader=False)(self._reload_intents)
         self._app.timer(ERASED_EVERY, on_leader=False)(self._forget_erased)
         self._app.timer(WITHDRAWALS_EVERY, on_leader=False)(self._carry_out_withdrawals)
         self._app.timer(ERASURES_EVERY, on_leader=False)(self._finish_erased)
@@ -298,6 +305,14 @@ class TurnAgent:
         async with self._exclusive:
             await self._blocking(bundles.adopt)
 
+    @periodic("intents.failed")
+    async def _reload_intents(self) -> None:
+        """Reload the file of intents if it has changed; its sentences are encoded meanwhile."""
+        intents = self._intents
+        if intents is not None and await asyncio.to_thread(intents.prepare):
+            async with self._exclusive:
+                await self._blocking(intents.adopt)
+
     @periodic("erased.failed")
     async def _forget_erased(self) -> None:
         """Evict states and keys of erased sessions from memory."""
@@ -375,7 +390,7 @@ class TurnAgent:
 
     async def _publish(self, committed: Committed) -> None:
         """Send all messages and wait for the brokers; then delete the outbox row."""
-        await publish(await self._producer(), committed.messages)
+        await publish(await self._producer(), committed.messages, self._schema_ids)
         for item in committed.result.dead_letters:
             await self._send_dead_letter(await self._app.maybe_start_producer(), item)
         if committed.outbox_id is not None:

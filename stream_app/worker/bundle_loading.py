@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from stream_app.core import routes_file
 from stream_app.core.baselines import BaselineBook, NoBaselines
-from stream_app.core.head_variables import catalogue
+from stream_app.core.intent_variables import catalogue
 from stream_app.core.pipeline import Pipeline, environment_of
 from stream_app.core.routes_file import RoutesFileError
 from stream_app.core.routing import NO_ROUTES, Routes
@@ -151,7 +151,7 @@ class BundleReloader:
         if before is not None and before.scorer is found.scorer:
             return structs.replace(before, languages=found.languages)
         environment = self._pipeline.environment
-        known = catalogue(found.scorer.heads)
+        known = catalogue(found.scorer.heads, self._pipeline.encodings.intent_reader.intents)
         rules = environment.alerting.rules.for_bundle(known, found.scorer.bundle_id)
         baselines = self._register(found.scorer)
         policy = structs.replace(environment.policy, rules=rules)

@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from msgspec import Struct
 
+from stream_app.contracts.framing import unframed
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
@@ -72,7 +73,7 @@ _named = msgspec.json.Decoder(_Named).decode
 def is_about(raw: bytes, session_id: str, forms: Collection[bytes]) -> bool:
     """Whether the event names the session; if its id cannot be read, whether it contains it."""
     try:
-        return _named(raw).session_id == session_id
+        return _named(unframed(raw)).session_id == session_id
     except (msgspec.MsgspecError, RecursionError):  # the latter: nested too deeply
         return any(form in raw for form in forms)
 

@@ -1,13 +1,13 @@
 """How Kafka clients encrypt and sign in: TLS, client certificates, SASL."""
 
 import ssl
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import SaslMechanism, SecurityProtocol, Settings
 from stream_app.worker.oauth import TokenProvider
+from stream_app.worker.tls import client_context
 
 WITH_TLS: Final = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 WITH_SASL: Final = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
@@ -41,26 +41,14 @@ def ssl_context(settings: Settings) -> ssl.SSLContext:
     Raises:
         BrokerUnavailable: a file cannot be loaded.
     """
-    try:
-        context = ssl.create_default_context(cafile=settings.kafka_ca_file)
-    except OSError as problem:
-        raise _unusable("RAPPORT_KAFKA_CA_FILE", settings.kafka_ca_file, problem) from None
-    if settings.kafka_certificate_file is None:
-        if settings.kafka_key_file is not None:
-            raise BrokerUnavailable("RAPPORT_KAFKA_KEY_FILE needs RAPPORT_KAFKA_CERTIFICATE_FILE")
-        return context
-    try:
-        context.load_cert_chain(
-            settings.kafka_certificate_file,
-            settings.kafka_key_file,
-            _secret(settings.kafka_key_password),  # with None, OpenSSL would ask at the terminal
-        )
-    except OSError as problem:
-        files = settings.kafka_certificate_file, settings.kafka_key_file
-        name = "RAPPORT_KAFKA_CERTIFICATE_FILE with RAPPORT_KAFKA_KEY_FILE"
-        missing = next((file for file in files if file and not file.exists()), None)
-        raise _unusable(name, missing, problem) from None
-    return context
+    return client_context(
+        "RAPPORT_KAFKA",
+        settings.kafka_ca_file,
+        settings.kafka_certificate_file,
+        settings.kafka_key_file,
+        _secret(settings.kafka_key_password),
+        BrokerUnavailable,
+    )
 
 
 def token_provider(settings: Settings) -> TokenProvider:
@@ -96,9 +84,3 @@ def _need(settings: Settings, *names: str) -> None:
 
 def _secret(value: Any) -> str:
     return value.get_secret_value() if value is not None else ""
-
-
-def _unusable(name: str, file: Path | None, problem: OSError) -> BrokerUnavailable:
-    reason = getattr(problem, "reason", None) or problem.strerror or type(problem).__name__
-    what = f" ({file})" if file else ""
-    return BrokerUnavailable(f"{name}{what} cannot be loaded: {reason}")

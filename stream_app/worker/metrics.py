@@ -77,6 +77,16 @@ class WorkerMetrics:
         self.alerts = Counter(
             "rapport_alerts", "Alert transitions", ["state"], registry=self.registry
         )
+        self.shadow_scores = Counter(
+            "rapport_shadow_scores",
+            "Turn scores stored of the bundle in the shadow",
+            registry=self.registry,
+        )
+        self.shadow_faults = Counter(
+            "rapport_shadow_faults",
+            "Batches whose shadow scores could not be computed or stored",
+            registry=self.registry,
+        )
         self.rules_loaded = Gauge(
             "rapport_rules_loaded", "Alert rules in force", registry=self.registry
         )
@@ -101,6 +111,15 @@ class WorkerMetrics:
         self.routes_invalid = Gauge(
             "rapport_routes_invalid",
             "1 while the changed file of bundles and routes is invalid; those in force stay",
+            registry=self.registry,
+        )
+        self.intents_loaded = Gauge(
+            "rapport_intents_loaded", "Intents in force", registry=self.registry
+        )
+        self.intent_reloads = Counter(
+            "rapport_intent_reloads",
+            "Changes of the file of intents: adopted, or refused (the old ones stay in force)",
+            ["outcome"],
             registry=self.registry,
         )
         self.redaction_seconds = Histogram(
@@ -142,6 +161,7 @@ class WorkerMetrics:
             self.dead_letters.labels(reason)
         for outcome in RELOADS:
             self.rule_reloads.labels(outcome)
+            self.intent_reloads.labels(outcome)
         self.events.labels(DEAD_LETTER)
         self.events.labels(UNSCORED)
 

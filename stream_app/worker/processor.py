@@ -30,7 +30,7 @@ from stream_app.contracts import plausible, scores
 from stream_app.contracts.events import Event
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.core.alerting import Alerting
-from stream_app.core.batch import BatchResult
+from stream_app.core.batch import BatchResult, ShadowScore
 from stream_app.core.pipeline import Pipeline, Received
 from stream_app.core.ports import Encoding, LogPosition, Message, SessionStore
 from stream_app.core.session_state import SessionState, Versioned
@@ -148,6 +148,7 @@ class BatchProcessor:
         *,
         hide_withdrawn: bool = True,
         tracing: Tracing = OFF,
+        keep_shadow: Callable[[Sequence[ShadowScore]], None] = lambda _: None,
     ) -> None:
         self._pipeline = pipeline
         self._store = store
@@ -159,6 +160,7 @@ class BatchProcessor:
         self._group = group
         self._hide_withdrawn = hide_withdrawn
         self._tracing = tracing
+        self._keep_shadow = keep_shadow
         self._stored: dict[TopicPartition, int] = {}
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._first_seen: dict[int, float] = {}
@@ -301,6 +303,8 @@ class BatchProcessor:
             for first in range(0, len(cached), CHECKED_PER_QUERY):
                 some = cached[first : first + CHECKED_PER_QUERY]
                 self.cache.discard(self._erased(some))
+            if self._pipeline.shadow is not None:
+                self._pipeline.shadow.forget_all()
 
     def mark_published(self, committed: Committed) -> None:
         """Delete the outbox row of a batch whose messages are published."""
@@ -522,7 +526,23 @@ class BatchProcessor:
         self.metrics.cached_sessions.set(len(self.cache))
         for alert in result.alerts:
             self.metrics.alerts.labels(alert.state.value).inc()
+        self._finish_shadow(result)
         return Committed(result, messages, outbox_id)
+
+    def _finish_shadow(self, result: BatchResult) -> None:
+        """Store the shadow's scores after the commit; faults are counted and go no further."""
+        shadow = self._pipeline.shadow
+        if shadow is None:
+            return
+        try:
+            if result.shadow_scores:
+                self._keep_shadow(result.shadow_scores)
+                self.metrics.shadow_scores.inc(len(result.shadow_scores))
+        except Exception as problem:  # noqa: BLE001  # never disturbs the bundle in force
+            self.metrics.shadow_faults.inc()
+            log.warning("shadow.not_stored", error=type(problem).__name__)
+        over = (key for key, v in result.sessions.items() if v.state.closed or v.state.withdrawn)
+        shadow.forget(over)
 
     def _messages(self, result: BatchResult, batch: Sequence[Received] = ()) -> Iterator[Message]:
         """Scores and alerts; of a hidden session only that it cannot be read any more."""

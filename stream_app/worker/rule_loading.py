@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from stream_app.core.alerting import Alerting
+from stream_app.core.intent_variables import with_intents_of
 from stream_app.core.rule_file import RuleFileError, digest_of, parse
-from stream_app.core.rules import RulesDoNotFit
+from stream_app.core.rules import RulesDoNotFit, RuleSet
+from stream_app.core.variables import Catalogue
 from stream_app.store.rule_sources import RuleSource
 from stream_app.worker.metrics import WorkerMetrics
 
@@ -47,21 +49,57 @@ class RuleReloader:
                 return False
             self._last_digest = digest
             rules = parse(text.raw, text.name, self._alerting.rules.catalogue)
-            fitted = [
-                (each, rules.for_bundle(each.rules.catalogue, each.bundle))
-                for each in self._routed()
-            ]
+            routed = self._fitted(rules)
         except (RuleFileError, RulesDoNotFit) as problem:
             self._refuse(problem)
             return False
-        self._last_faults = ""
+        self._adopt(rules, routed)
+        return True
+
+    def use_catalogue(self, catalogue: Catalogue) -> None:
+        """Read the rules again with other variables; they are adopted, changed or not.
+
+        Raises:
+            RuleFileError: they are not valid with these variables; the old ones stay in force.
+            RulesDoNotFit: the same, with those of another bundle in force.
+            StoreError: the database with the rules does not answer.
+        """
+        text = self._source.read()
+        rules = parse(text.raw, text.name, catalogue)
+        routed = self._fitted(rules)
+        self._last_digest = digest_of(text.raw)
+        if rules.digest != self._alerting.rules.digest:
+            self._adopt(rules, routed)
+        else:
+            self._put_in_force(rules, routed)
+
+    def _fitted(self, rules: RuleSet) -> list[tuple[Alerting, RuleSet]]:
+        """The rules for the other bundles: with the variables of their heads and the same intents.
+
+        Raises:
+            RulesDoNotFit: they use variables that a bundle lacks.
+        """
+        return [
+            (
+                each,
+                rules.for_bundle(
+                    with_intents_of(rules.catalogue, each.rules.catalogue), each.bundle
+                ),
+            )
+            for each in self._routed()
+        ]
+
+    def _put_in_force(self, rules: RuleSet, routed: list[tuple[Alerting, RuleSet]]) -> None:
         self._alerting.adopt(rules)
-        for each, own in fitted:
+        for each, own in routed:
             each.adopt(own)
+
+    def _adopt(self, rules: RuleSet, routed: list[tuple[Alerting, RuleSet]]) -> None:
+        self._last_faults = ""
+        self._put_in_force(rules, routed)
         self._metrics.rule_reloads.labels("adopted").inc()
         self._metrics.rules_loaded.set(len(rules.rules))
         log.info("rules.adopted", digest=rules.digest, rules=sorted(rules.names))
-        return True
 
     def _refuse(self, problem: RuleFileError | RulesDoNotFit) -> None:
         """Log the faults once per text."""

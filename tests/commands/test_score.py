@@ -43,7 +43,7 @@ def scored(
 ):
     """Runs a command here, with a fake scorer: exit status, standard output, standard error."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(bootstrap, "scorer", lambda _: FakeScorer())
+    monkeypatch.setattr(bootstrap, "offline_scorer", lambda _: FakeScorer())
     monkeypatch.setattr(bootstrap, "pipeline", lambda *_: pipeline())
 
     def run(*arguments: str) -> tuple[int, str, str]:

@@ -3,17 +3,20 @@
 from datetime import timedelta
 from itertools import pairwise
 
+import msgspec
 import pytest
 
-from stream_app.contracts.events import ConsentStatus
+from stream_app.contracts.events import ConsentPurpose, ConsentStatus, decode
 from stream_app.core.consent import ConsentRecord, is_newer
 from stream_app.core.environment import Policy
 from stream_app.core.session import Fate, Session
 from stream_app.core.session_state import SessionState, pack, unpack
+from stream_app.errors import ContractError
 from tests.core.test_session import POLICY, accepted, carried_out, due, fates, session
 from tests.fakes import START, consent, end, turn
 
 GIVEN, REFUSED, WITHDRAWN = ConsentStatus.GIVEN, ConsentStatus.REFUSED, ConsentStatus.WITHDRAWN
+PURPOSE = ConsentPurpose.THIRD_PARTY_PROCESSING
 LATER = (START + timedelta(minutes=40)).isoformat()
 
 
@@ -153,3 +156,22 @@ def test_a_record_names_the_client_once_consent_was_given() -> None:
 def test_a_state_of_an_earlier_release_stays_withdrawn() -> None:
     state = SessionState("s", "b", consent=False, withdrawn=True)
     assert fates(Session(state, session()._env), turn()) == [Fate.WITHHELD]
+
+
+def test_given_consent_may_include_purposes_and_a_turn_has_none() -> None:
+    both = [PURPOSE.value, PURPOSE.value]
+    found = recorded(session(), turn(), consent("given", version="v2", purposes=both))
+    assert [one.purposes for one in found] == [(), (PURPOSE,)]
+
+
+@pytest.mark.parametrize("status", [REFUSED, WITHDRAWN])
+def test_only_given_consent_has_purposes(status: ConsentStatus) -> None:
+    with pytest.raises(ContractError, match="purposes"):
+        decode(consent(status.value, purposes=[PURPOSE.value]))
+    assert decode(consent(status.value, purposes=[]))
+
+
+def test_a_record_without_purposes_is_known_again_after_the_upgrade() -> None:
+    """The checksum of a record does not change when the struct gets an optional field."""
+    event = decode(consent("given", consent_id="1"))
+    assert b"purposes" not in msgspec.json.encode(event)

@@ -227,4 +227,5 @@ def test_the_stored_format_of_a_turn_is_compatible_with_earlier_releases() -> No
     assert (read.seq, read.withheld, read.rationales) == (4, True, {"explorations": [(0, 4)]})
     again = msgspec.msgpack.decode(msgspec.msgpack.encode(read))
     assert not read.crisis
-    assert list(again) == [*stored, "crisis"]
+    assert read.intents == {}
+    assert list(again) == [*stored, "crisis", "intents"]

@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,9 +11,10 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream_app.contracts.events import SessionEnd, Turn
+from stream_app.contracts.events import Role, SessionEnd, Turn
 from stream_app.core.batch import BatchResult
 from stream_app.core.environment import Policy
+from stream_app.core.intents import Hits, IntentSet
 from stream_app.core.pipeline import Pipeline, Received
 from stream_app.core.session_state import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
@@ -20,6 +22,18 @@ from tests.fakes import FakeScorer, end, one, outcome, turn
 from tests.rule_texts import ALL
 
 PIPELINE = Pipeline(FakeScorer(), Policy(WindowPolicy(), ALL))
+
+
+class IntentsByHash:
+    """Intents that depend on the text alone."""
+
+    intents = IntentSet()
+
+    def hits(self, vectors: Sequence[bytes], roles: Sequence[Role]) -> list[Hits]:
+        return [{"odd": vector[0] / 255} if vector[0] % 2 else {} for vector in vectors]
+
+
+PIPELINE.encodings.intent_reader = IntentsByHash()
 RELAXED = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

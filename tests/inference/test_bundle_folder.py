@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from stream_app.errors import BundleError
-from stream_app.inference.bundle import FORMAT, MANIFEST, load
+from stream_app.inference.bundle import ADAPTED_FORMAT, FORMAT, MANIFEST, load
 from tests.fakes import FakeScorer
 
 FILES = {"encoder.onnx": b"encoder", "head.onnx": b"head", "tokenizer.json": b"{}"}
@@ -172,7 +172,7 @@ def test_the_references_and_outcome_models_are_read(folder: Path) -> None:
 
 def refused_format(folder: Path, number: int) -> bool:
     return refusal(folder) == (
-        f"{folder} has bundle format {number}; this release reads {FORMAT}. "
+        f"{folder} has bundle format {number}; this release reads {FORMAT} and {ADAPTED_FORMAT}. "
         "Export the bundle again with this release."
     )
 

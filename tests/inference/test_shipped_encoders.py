@@ -27,3 +27,17 @@ def test_an_encoding_does_not_depend_on_the_rest_of_the_batch(name: str) -> None
         # At most one rounding step of float16; no 8-bit quantisation step differs.
         np.testing.assert_allclose(together.vectors, alone.vectors, rtol=2e-3, atol=1e-4)
         np.testing.assert_allclose(together.rationale, alone.rationale, atol=1e-5)
+
+
+def test_batches_computed_at_once_give_the_same_encodings() -> None:
+    bundle = bundles.load(bundles.find(bundles.shipped()[0]))
+    spec = bundle.manifest.encoder
+    tokens = TextTokenizer(bundle.file(bundle.manifest.tokenizer.file), spec.max_tokens).tokenize(
+        TEXTS
+    )
+    graph = bundle.file(spec.file)
+    one = TurnEncoder(graph, spec, Provider.CPU, threads=1).encode(tokens)
+    three = TurnEncoder(graph, spec, Provider.CPU, threads=1, at_once=3).encode(tokens)
+    for alone, beside in zip(one, three, strict=True):
+        np.testing.assert_array_equal(alone.vectors, beside.vectors)
+        np.testing.assert_array_equal(alone.rationale, beside.rationale)

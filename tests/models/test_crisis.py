@@ -11,8 +11,9 @@ import pytest
 pytest.importorskip("torch")
 
 from models.crisis import figures, turns
-from models.crisis.__main__ import BUNDLES, PAGE, with_tables
+from models.crisis.__main__ import BUNDLES, PAGE
 from models.crisis.fitting import BUDGET, Training, fit_probe
+from models.evaluate.tables import with_tables
 
 ALL = turns.read()
 KNOWN, HELD_OUT = turns.split(ALL)

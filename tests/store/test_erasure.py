@@ -45,6 +45,7 @@ def fill(store: Store) -> None:
                 tables.presence,
                 tables.archived_sessions,
                 tables.session_numbers,
+                tables.shadow_scores,
             ):
                 connection.execute(sa.insert(table).values(_row(table, name)))
         for alert in connection.execute(sa.select(tables.alerts.c.alert_id)).scalars().all():

@@ -1,16 +1,22 @@
 """An erased session leaves the memory of a web process, and its late events stay out."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from stream_app.contracts.framing import framed
+from stream_app.contracts.scores import AlertAction, encode
 from stream_app.store import assignments
 from stream_app.store.queries.routing import SessionRouting, read_routing
 from stream_app.store.queries.scope import ALL_SESSIONS, Scope
 from stream_app.store.repository import Store
+from stream_app.web import live_hub
 from stream_app.web.live_hub import Hub, LiveEventKind, Subscription
-from stream_app.web.topic_reader import TopicReader
+from stream_app.web.topic_reader import RoutingCache, TopicReader
 from tests.store.batches import BUNDLE, consent, prepare, process, turn
 from tests.store.databases import open_store, sqlite
 
@@ -68,6 +74,41 @@ async def test_a_hidden_session_is_broadcast_again_once_it_can_be_read(store: St
     assert found == ["reopened"]
 
 
+@pytest.mark.parametrize("schema_id", [None, 3, 2**32 - 1])
+async def test_framed_and_bare_messages_reach_the_hub(store: Store, schema_id: int | None) -> None:
+    """Scores may be framed by workers, actions by other programs; noise is left out."""
+    result = process([turn(0), turn(1)])
+    store.commit(result)
+    action = AlertAction(
+        action_id="a1",
+        episode_id="e1",
+        session_id="s",
+        kind="acknowledge",
+        reason=None,
+        person="nora",
+        at="2026-03-03T08:00:00Z",
+        state="acknowledged",
+    )
+    values = [b"\0\0\0", b"\0\0\0\0\7{", encode(result.session_scores[0])]
+    records = [SimpleNamespace(topic="scores", key=b"s", value=value) for value in values]
+    records.append(SimpleNamespace(topic="actions", key=b"s", value=encode(action)))
+    if schema_id is not None:
+        for record in records[2:]:
+            record.value = framed(schema_id, record.value)
+
+    async def getmany(**_: object) -> dict[str, list[SimpleNamespace]]:
+        return {"all": records}
+
+    hub = Hub()
+    start = hub.position
+    reader = TopicReader(hub, store, ["scores"], ["actions"], {}, declare=_nothing)
+    consumer: Any = SimpleNamespace(getmany=getmany)
+    await reader._batch(consumer, RoutingCache(store, time.monotonic))
+    with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
+        kinds = {event.kind for event in missed}
+    assert kinds == {LiveEventKind.SESSION, LiveEventKind.ALERT_ACTION}
+
+
 async def _nothing() -> None:
     """Topics exist."""
 
@@ -89,3 +130,109 @@ def test_counsellors_get_events_of_sessions_that_they_may_read(
         hub.broadcast_message(result.session_scores[0], routing)
         assert len(client._queue) == received
         assert "readers" not in repr(client._queue[0].data if received else "")
+
+
+def _advanced(hub: Hub, ms: int, session_id: str) -> None:
+    hub.advance(ms)
+    hub.broadcast(LiveEventKind.TURN, "{}", session_id, SessionRouting())
+
+
+def _sessions_after(hub: Hub, last_id: str) -> list[str | None]:
+    """Sessions of the events that a client gets at first; None for a resync."""
+    with hub.subscribe(Subscription(ALL_SESSIONS), last_id) as (_, missed):
+        return [event.session_id for event in missed]
+
+
+def test_an_id_of_another_process_continues_at_its_time() -> None:
+    """::
+
+    one     a    b|                 b is the last that its client has got
+    other   a    b    c             c is missed, b is sent again: it is less than a second older
+    """
+    one, other = Hub(), Hub()
+    for hub in (one, other):
+        hub.mark_live()
+    now = time.time_ns() // 1_000_000
+    for hub in (one, other):
+        _advanced(hub, now + 2_000, "a")
+        _advanced(hub, now + 3_500, "b")
+    position = one.position
+    _advanced(other, now + 4_500, "c")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live_hub, "_now_ms", lambda: now + 5_000)
+        assert _sessions_after(other, position) == ["b", "c"]
+
+
+@pytest.mark.parametrize("position", ["0badf00d-7", "0badf00d-7-", "0badf00d--1", "-", "a-b-c-d"])
+def test_an_id_without_a_time_gets_a_resync(position: str) -> None:
+    hub = Hub()
+    hub.mark_live()
+    with hub.subscribe(Subscription(ALL_SESSIONS), position) as (_, missed):
+        assert [event.kind for event in missed] == [LiveEventKind.RESYNC]
+
+
+def test_an_id_from_before_the_process_read_or_from_the_future_gets_a_resync() -> None:
+    hub = Hub()
+    hub.mark_live()
+    now = time.time_ns() // 1_000_000
+    for at in (now - 60_000, now + 60_000, 0, 10**19):
+        with hub.subscribe(Subscription(ALL_SESSIONS), f"0badf00d-7-{at}") as (_, missed):
+            assert [event.kind for event in missed] == [LiveEventKind.RESYNC], at
+
+
+def test_an_id_from_before_the_oldest_event_that_is_kept_gets_a_resync() -> None:
+    hub = Hub(replay_buffer=2)
+    hub.mark_live()
+    now = time.time_ns() // 1_000_000
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live_hub, "_now_ms", lambda: now + 60_000)
+        for second in (10, 20, 30):
+            _advanced(hub, now + second * 1000, f"s{second}")
+        assert _sessions_after(hub, f"0badf00d-7-{now + 21_500}") == ["s30"]
+        assert _sessions_after(hub, f"0badf00d-7-{now + 10_500}") == [None]
+
+
+@pytest.mark.parametrize(
+    "subscription",
+    [
+        Subscription(ALL_SESSIONS),
+        Subscription(ALL_SESSIONS, team="north"),
+        Subscription(Scope(team="north")),
+        Subscription(ALL_SESSIONS, session_id="s"),
+        Subscription(Scope(team="north"), session_id="s"),
+        Subscription(ALL_SESSIONS, domain="counselling"),
+        Subscription(Scope(speaker="c")),
+        Subscription(Scope(team="south")),
+        Subscription(Scope(team="south"), team="north"),
+        Subscription(ALL_SESSIONS, session_id="other"),
+    ],
+)
+@pytest.mark.parametrize("team", ["north", None])
+def test_clients_get_exactly_the_events_that_match(
+    subscription: Subscription, team: str | None
+) -> None:
+    """Whichever audience a client is filed under."""
+    hub = Hub()
+    routing = SessionRouting(team, "counselling", readers=["c"])
+    with hub.subscribe(subscription, None) as (client, _):
+        hub.broadcast(LiveEventKind.TURN, "{}", "s", routing)
+        [event] = hub._ring
+        assert len(client._queue) == subscription.matches(event)
+        hub.broadcast(LiveEventKind.RESYNC, "{}")
+        assert client._queue[-1].kind is LiveEventKind.RESYNC
+    assert hub.clients == 0
+    assert not hub._by_audience
+
+
+async def test_the_first_event_is_sent_at_once_and_a_flood_is_collected() -> None:
+    hub = Hub()
+    with hub.subscribe(Subscription(ALL_SESSIONS), None) as (client, _):
+        hub.broadcast(LiveEventKind.TURN, "{}", "s", SessionRouting())
+        began = time.monotonic()
+        assert len(await client.take(5.0)) == 1
+        first = time.monotonic() - began
+        for _ in range(3):
+            hub.broadcast(LiveEventKind.TURN, "{}", "s", SessionRouting())
+        assert len(await client.take(5.0)) == 3
+        second = time.monotonic() - began
+    assert first < live_hub.SEND_EVERY <= second

@@ -9,6 +9,8 @@ from stream_app.contracts import plausible
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.rules import RuleSet
+from stream_app.core.shadow import Shadow
+from stream_app.store import shadow_scores
 from stream_app.store.repository import Store
 from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker.metrics import WorkerMetrics
@@ -28,12 +30,24 @@ def processor(
     times: PlausibleTimes = plausible.DEFAULT,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     tracing: Tracing = OFF,
+    shadow: Shadow | None = None,
 ) -> BatchProcessor:
     """A processor with at most ``cached`` sessions in memory."""
     cache, metrics = SessionCache(cached), WorkerMetrics()
     core = pipeline(rules)
+    core.shadow = shadow
     return BatchProcessor(
-        core, store, TOPICS, cache, retry_for, metrics, clock, times, now, tracing=tracing
+        core,
+        store,
+        TOPICS,
+        cache,
+        retry_for,
+        metrics,
+        clock,
+        times,
+        now,
+        tracing=tracing,
+        keep_shadow=lambda scores: shadow_scores.write(store, scores),
     )
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "development",
     "filter_choices",
     "history",
+    "judged_turns",
     "pages",
     "precision",
     "recorded_sessions",

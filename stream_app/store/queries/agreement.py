@@ -12,7 +12,7 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.store.people import PersonRole
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import ScoredHead, find_heads
-from stream_app.store.tables import people, ratings, turn_scores
+from stream_app.store.tables import people, ratings, shadow_bundles, shadow_scores, turn_scores
 
 TurnKey = tuple[str, int]
 """Session id and seq."""
@@ -22,13 +22,28 @@ TurnKey = tuple[str, int]
 class RatedTurn:
     """Values of one turn for one head.
 
-    ``people``: one value per person, blind ones first, then by time; ``blind``: the number of blind
-    ones. ``model``: None if it abstained.
+    ``people``: one value per person, blind ones first, then by time; ``raters``: their account
+    names; ``blind``: the number of blind ones. ``model``: None if it abstained.
     """
 
+    place: TurnKey
     model: int | None
     people: tuple[int, ...]
+    raters: tuple[str, ...]
     blind: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTurn:
+    """Values of one turn for one head: the first rating, the bundle in force, the shadow.
+
+    ``blind``: whether the rating was given without the score in view.
+    """
+
+    person: int
+    in_force: int
+    shadow: int
+    blind: bool
 
 
 def ratings_version(store: Store) -> tuple[int, datetime | None]:
@@ -46,8 +61,72 @@ def rated_turns(
 
     Counsellors' ratings are left out, as they rate their own turns.
     """
+    found: dict[str, dict[TurnKey, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    rated = _rated(names)
+    with store.reading() as connection:
+        known = find_heads(connection, bundle)
+        scores = _scores(connection, bundle, rated, whole=not set(names) <= set(MECHANISMS))
+        for row in connection.execute(rated).mappings():
+            place = row["session_id"], row["seq"]
+            if place in scores:
+                found[row["head"]][place].append(row)
+    return {
+        known[name]: [
+            _turn(known[name], place, scores[place], rows) for place, rows in found[name].items()
+        ]
+        for name in names
+        if name in known
+    }
+
+
+def shadows(store: Store) -> list[tuple[str, str]]:
+    """Pairs of a bundle in force and a bundle in its shadow that scored the same rated turn."""
+    tried, score = shadow_scores, turn_scores
+    query = (
+        sa.select(score.c.bundle, tried.c.bundle)
+        .distinct()
+        .select_from(ratings)
+        .join(tried, (tried.c.session_id == ratings.c.session_id) & (tried.c.seq == ratings.c.seq))
+        .join(score, (score.c.session_id == tried.c.session_id) & (score.c.seq == tried.c.seq))
+        .where(score.c.bundle != tried.c.bundle)
+        .order_by(score.c.bundle, tried.c.bundle)
+    )
+    with store.reading() as connection:
+        return [(in_force, shadow) for in_force, shadow in connection.execute(query)]
+
+
+def compared_turns(
+    store: Store, bundle: str, shadow: str, names: Sequence[str]
+) -> dict[ScoredHead, list[ComparedTurn]]:
+    """By head, rated turns on which neither of two bundles abstained, in a fixed order."""
+    rated = _rated(names)
+    found: dict[str, dict[TurnKey, ComparedTurn]] = defaultdict(dict)
+    with store.reading() as connection:
+        known = find_heads(connection, bundle)
+        tried = find_heads(connection, shadow, shadow_bundles)
+        both = [
+            _scores(connection, bundle, rated, whole=True),
+            _scores(connection, shadow, rated, whole=True, score=shadow_scores),
+        ]
+        for row in connection.execute(rated).mappings():
+            place, name = (row["session_id"], row["seq"]), row["head"]
+            head, other = known.get(name), tried.get(name)
+            if head is None or other is None or head.labels != other.labels:
+                continue
+            values = [scores.get(place) for scores in both]
+            if place in found[name] or None in values or row["value"] >= len(head.labels):
+                continue
+            in_force, in_shadow = (head.model_value(score) for score in values if score)
+            if in_force is not None and in_shadow is not None:
+                blind = row["sample_id"] is not None
+                found[name][place] = ComparedTurn(row["value"], in_force, in_shadow, blind)
+    return {known[name]: list(found[name].values()) for name in names if found.get(name)}
+
+
+def _rated(names: Sequence[str]) -> sa.Select[Any]:
+    """Supervisors' ratings of turns; blind ones first, then by time."""
     given = ratings
-    rated = (
+    return (
         sa.select(given)
         .join(people, people.c.name == given.c.person)
         .where(
@@ -63,32 +142,21 @@ def rated_turns(
             given.c.rating_id,
         )
     )
-    found: dict[str, dict[TurnKey, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    with store.reading() as connection:
-        known = find_heads(connection, bundle)
-        scores = _scores(connection, bundle, rated, whole=not set(names) <= set(MECHANISMS))
-        for row in connection.execute(rated).mappings():
-            place = row["session_id"], row["seq"]
-            if place in scores:
-                found[row["head"]][place].append(row)
-    return {
-        known[name]: [
-            _turn(known[name], scores[place], rows) for place, rows in found[name].items()
-        ]
-        for name in names
-        if name in known
-    }
 
 
 def _scores(
-    connection: sa.Connection, bundle: str, rated: sa.Select[Any], *, whole: bool
+    connection: sa.Connection,
+    bundle: str,
+    rated: sa.Select[Any],
+    *,
+    whole: bool,
+    score: sa.Table = turn_scores,
 ) -> dict[TurnKey, Mapping[str, Any]]:
     """The best score of each rated turn; ``whole``: with all heads, not just the mechanisms."""
-    score = turn_scores
     places = rated.order_by(None).subquery()
     wanted = sa.select(places.c.session_id, places.c.seq).distinct().subquery()
     parts = [score.c.expressed, score.c.perceived, score.c.client]
-    levels = [score.c[name] for name in MECHANISMS]
+    levels = () if whole else [score.c[name] for name in MECHANISMS]
     query = (
         sa.select(score.c.session_id, score.c.seq, score.c.abstained)
         .add_columns(*(parts if whole else levels))
@@ -107,13 +175,17 @@ def _mechanisms_only(row: sa.RowMapping) -> dict[str, Any]:
     return {"expressed": expressed, "perceived": {}, "client": {}, "abstained": row["abstained"]}
 
 
-def _turn(head: ScoredHead, score: Mapping[str, Any], rows: Sequence[Any]) -> RatedTurn:
+def _turn(
+    head: ScoredHead, place: TurnKey, score: Mapping[str, Any], rows: Sequence[Any]
+) -> RatedTurn:
     by_person: dict[str, Any] = {}
     for row in rows:
         by_person.setdefault(row["person"], row)
     valid = [row for row in by_person.values() if row["value"] < len(head.labels)]
     return RatedTurn(
+        place,
         head.model_value(score),
         tuple(row["value"] for row in valid),
+        tuple(row["person"] for row in valid),
         sum(row["sample_id"] is not None for row in valid),
     )

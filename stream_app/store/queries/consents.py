@@ -7,7 +7,7 @@ from typing import Annotated
 import sqlalchemy as sa
 from pydantic import Field
 
-from stream_app.contracts.events import ConsentStatus
+from stream_app.contracts.events import ConsentPurpose, ConsentStatus
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import consents, sessions
@@ -31,6 +31,10 @@ class ConsentRead:
             description="False: consent had been withdrawn, and this record's version of the "
             "wording is not newer"
         ),
+    ]
+    purposes: Annotated[
+        list[ConsentPurpose],
+        Field(description="What the person also agreed to"),
     ]
 
 
@@ -63,8 +67,45 @@ def of_session(store: Store, scope: Scope, session_id: str) -> SessionConsent | 
             return None
         return SessionConsent(
             **found,
-            records=[
-                ConsentRead(**{**row, "status": ConsentStatus(row["status"])})
-                for row in connection.execute(records).mappings()
-            ],
+            records=[_read(row) for row in connection.execute(records).mappings()],
         )
+
+
+def _read(row: sa.RowMapping) -> ConsentRead:
+    purposes = [ConsentPurpose(name) for name in row["purposes"] or ()]
+    return ConsentRead(**{**row, "status": ConsentStatus(row["status"]), "purposes": purposes})
+
+
+def permitting(store: Store, purpose: ConsentPurpose, session_id: str | None = None) -> list[str]:
+    """Ids of the sessions (or only this one) whose consent includes a purpose, in order.
+
+    The session has consent that was not withdrawn, it is not hidden, and its latest record that had
+    an effect states the purpose: a later record without the purpose ends it.
+    """
+    record = consents.alias("record")
+    latest = (
+        sa.select(record.c.consent_id)
+        .where(record.c.session_id == sessions.c.session_id, record.c.effective)
+        .order_by(
+            record.c.occurred_at.desc(), record.c.stored_at.desc(), record.c.consent_id.desc()
+        )
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = (
+        sa.select(sessions.c.session_id, consents.c.purposes)
+        .select_from(sessions.join(consents, consents.c.consent_id == latest))
+        .where(
+            sessions.c.consent,
+            ~sessions.c.withdrawn,
+            ~sessions.c.hidden,
+            consents.c.status == ConsentStatus.GIVEN.value,
+            consents.c.purposes.is_not(None),
+        )
+        .order_by(sessions.c.session_id)
+    )
+    if session_id is not None:
+        query = query.where(sessions.c.session_id == session_id)
+    with store.reading() as connection:
+        found = connection.execute(query).all()
+    return [name for name, purposes in found if purpose.value in purposes]

@@ -97,10 +97,9 @@ def read(
     )
     with store.reading() as connection:
         rows = connection.execute(found).mappings().all()
-        scores = {
-            (row["seq"], Stage(row["stage"])): _heads(row)
-            for row in connection.execute(scored).mappings()
-        }
+        stored = connection.execute(scored).mappings().all()
+    scores = {(row["seq"], Stage(row["stage"])): _heads(row) for row in stored}
+    intents = {row["seq"]: row["intents"] for row in stored}
     if not rows or any(row["words"] is None for row in rows):
         raise NotReproducible("the turns' lengths are not known")
     state = store.load_states([session.session_id], session.bundle).get(session.session_id)
@@ -121,6 +120,7 @@ def read(
                 words=row["words"],
                 late=row["late"],
                 arrived_at=row["produced_at"] or row["stored_at"],
+                intents=intents.get(row["seq"], {}),
             )
             for row in rows
         ],

@@ -278,10 +278,10 @@ def _cards(
     enter = thresholds(connection)
     reasons = _end_reasons(store, connection, found)
     cards = []
+    names = [field.name for field in fields(SessionCard) if field.name in found[0]]
     for row in found:
         key = (row["session_id"], row["bundle"])
         points = risks.get(key, [])
-        names = [field.name for field in fields(SessionCard) if field.name in row]
         cards.append(
             SessionCard(
                 **{

@@ -49,6 +49,10 @@ class ScoreOfTurn:
     ]
     client: Annotated[dict[str, dict[str, float]], Field(description="Heads of client turns")]
     abstained: list[str]
+    intents: Annotated[
+        dict[str, float],
+        Field(description="Scores of the intents that the turn has, by name (docs/intents.md)"),
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,7 @@ def _scores(
                 perceived=row["perceived"],
                 client=row["client"],
                 abstained=row["abstained"],
+                intents=row["intents"],
             )
         )
     return found

@@ -11,7 +11,7 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.disputes import DisputeCount
 from stream_app.store.people import Right
 from stream_app.web import agreement
-from stream_app.web.agreement import Agreement
+from stream_app.web.agreement import Agreement, ShadowAgreement
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Member, needs
 from stream_app.web.services import ServicesDep
@@ -46,3 +46,22 @@ def agreement_of_bundle(
         agreement.of_bundle(services.store, bundle, head or MECHANISMS),
         disputes.counts(services.store, bundle),
     )
+
+
+@router.get("/shadow")
+@needs(Right.READ_SCORES)
+def agreement_in_the_shadow(
+    services: ServicesDep,
+    person: Member,
+    head: Annotated[
+        list[Identifier] | None,
+        Query(max_length=50, description="Only these heads; default: the three mechanisms"),
+    ] = None,
+) -> list[ShadowAgreement]:
+    """Agreement of people with the bundle in force and with one in its shadow, on equal turns.
+
+    Empty unless a worker runs with `--shadow` and people have rated its turns. Ratings given with
+    the score in view saw that of the bundle in force.
+    """
+    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "agreement in the shadow")
+    return agreement.beside(services.store, head or MECHANISMS)

@@ -8,7 +8,8 @@ import msgspec
 from fastapi import APIRouter, HTTPException, Path
 from pydantic import Field
 
-from stream_app.inference.bundle import MANIFEST, Manifest
+from stream_app.errors import BundleError
+from stream_app.inference.bundle import MANIFEST, Manifest, folder_of
 from stream_app.settings import Settings
 from stream_app.store.people import Right
 from stream_app.store.queries import bundles
@@ -73,9 +74,10 @@ def one_bundle(
 
 def _card(settings: Settings, bundle: str) -> str | None:
     try:
-        manifest = msgspec.json.decode((settings.bundle / MANIFEST).read_bytes(), type=Manifest)
+        folder = folder_of(settings.bundle)
+        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
         if manifest.bundle_id == bundle:
-            return (settings.bundle / CARD).read_text("utf-8")
-    except (OSError, msgspec.MsgspecError):
+            return (folder / CARD).read_text("utf-8")
+    except (OSError, msgspec.MsgspecError, BundleError):
         return None
     return None

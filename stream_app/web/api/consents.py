@@ -10,7 +10,7 @@ from fastapi import APIRouter, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
-from stream_app.contracts.events import MAX_VERSION_CHARS, Consent, ConsentStatus
+from stream_app.contracts.events import MAX_VERSION_CHARS, Consent, ConsentPurpose, ConsentStatus
 from stream_app.errors import BrokerUnavailable
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
@@ -47,6 +47,13 @@ class NewConsent(BaseModel):
         Identifier | None,
         Field(description="Who decided, as in the events; stored as a pseudonym"),
     ] = None
+    purposes: Annotated[
+        list[ConsentPurpose],
+        Field(
+            max_length=10,
+            description="What the person also agreed to; without effect unless `given`",
+        ),
+    ] = []
 
 
 @router.get(f"/{SESSION_ID}/consents")
@@ -70,6 +77,7 @@ async def record_consent(
     Programs that record consent send events of type `consent` to `/events`.
     """
     await run_in_threadpool(_known, services, person, session_id)
+    agreed = new.purposes if new.status is ConsentStatus.GIVEN else []
     event = Consent(
         session_id=session_id,
         status=new.status,
@@ -78,6 +86,7 @@ async def record_consent(
         source=new.source,
         speaker_id=new.speaker_id,
         consent_id=str(uuid4()),
+        purposes=agreed or msgspec.UNSET,
     )
     await run_in_threadpool(
         audit.record,

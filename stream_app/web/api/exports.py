@@ -161,7 +161,8 @@ def export_turns(
     grant = _grant(services, person, study, text=text)
     restricted = services.settings.restrictions.everywhere
     heads = bundle_info.heads(services.store)
-    columns = turn_columns(heads, with_text=grant.with_text, restricted=restricted)
+    known = services.intents.read().names
+    columns = turn_columns(heads, with_text=grant.with_text, restricted=restricted, intents=known)
     _audit(services, person, f"turns as {wanted.value}{grant.words}")
     pages = paging.turn_rows(
         services.store, person, chosen, with_text=grant.with_text, study=grant.study

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Final
 
 import anyio
@@ -14,7 +14,7 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole, Right
 from stream_app.web.api.fields import Identifier, Team
 from stream_app.web.auth import Member, NotSignedIn, current_person, needs
-from stream_app.web.live_hub import Hub, Subscription
+from stream_app.web.live_hub import Hub, LiveEvent, Subscription
 from stream_app.web.services import Services, ServicesDep
 
 KEEP_ALIVE: Final = 10
@@ -79,10 +79,11 @@ async def live(
     - `stale`: the broker has been unavailable since `since`; no new events until a `resync`
     - `resync`: events were lost; reload the state. Events after it are complete
 
-    Ids are `<epoch>-<n>`. Events after `Last-Event-ID` are replayed if they are among the newest
-    5,000; otherwise a `resync` is sent. A client that reads too slowly also gets a `resync`. A
-    comment is sent every 10 s. To miss nothing, read `live_position` of `/me`, then load the
-    state, then connect with `after` = `live_position`.
+    Events after `Last-Event-ID` are replayed if they are among the newest 10,000; otherwise a
+    `resync` is sent. An id is valid in every web process; one that did not send it repeats the
+    events of the second before. A client that reads too slowly also gets a `resync`. A comment is
+    sent every 10 s. To miss nothing, read `live_position` of `/me`, then load the state, then
+    connect with `after` = `live_position`.
     """
     services.hub.check_room(person.name)
     await run_in_threadpool(
@@ -114,26 +115,32 @@ async def _stream(
     subscription: Subscription,
     last_id: str | None,
     stopping: anyio.Event,
-) -> AsyncIterator[ServerSentEvent]:
+) -> AsyncIterator[ServerSentEvent | bytes]:
     hub = services.hub
     began = checked = time.monotonic()
     max_seconds = services.settings.web_sign_in_hours * 3600
     with hub.subscribe(subscription, last_id) as (client, missed):
         # an id without data: a browser that loses the stream at once can still resume from here
         yield ServerSentEvent(id=_id(hub, last_id), retry=RECONNECT_MS)
-        for event in missed:
-            yield ServerSentEvent(
-                subscription.data_for(event), event=event.kind.value, id=hub.id_of(event)
-            )
+        if missed:
+            yield _encoded(hub, subscription, missed)
         while not stopping.is_set() and time.monotonic() - began < max_seconds:
-            for event in await client.take(SHUTDOWN_CHECK_SECONDS):
-                yield ServerSentEvent(
-                    subscription.data_for(event), event=event.kind.value, id=hub.id_of(event)
-                )
+            if events := await client.take(SHUTDOWN_CHECK_SECONDS):
+                yield _encoded(hub, subscription, events)
             if time.monotonic() - checked > ACCOUNT_CHECK_SECONDS:
                 checked = time.monotonic()
                 if not await asyncio.to_thread(_is_still_valid, request, services, person):
                     return
+
+
+def _encoded(hub: Hub, subscription: Subscription, events: Sequence[LiveEvent]) -> bytes:
+    """Events as one piece of the stream, which costs one write."""
+    return b"".join(
+        ServerSentEvent(
+            subscription.data_for(event), event=event.kind.value, id=hub.id_of(event)
+        ).encode()
+        for event in events
+    )
 
 
 def _id(hub: Hub, last_id: str | None) -> str:

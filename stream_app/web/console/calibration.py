@@ -197,6 +197,7 @@ def _overview(
             (bundle, agreement.of_bundle(store, bundle), disputes.counts(store, bundle))
             for bundle in bundles
         ],
+        shadows=agreement.beside(store),
         refused=refused,
         smallest=MIN_SIZE,
         largest=MAX_SIZE,

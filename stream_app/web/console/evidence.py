@@ -3,18 +3,28 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Final
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import TOTAL, Stage
 from stream_app.core.crisis import CRISIS, LISTED, find_phrases
-from stream_app.core.heads import LEVELS, SATISFACTION, Dimension, Head, HeadKind, title_of
+from stream_app.core.heads import (
+    LEVELS,
+    SATISFACTION,
+    Dimension,
+    Head,
+    HeadKind,
+    in_words,
+    title_of,
+)
 from stream_app.core.perceived import PerceivedGroup, Validity
 from stream_app.store.queries.bundle_info import BundleInfo
 from stream_app.store.queries.transcripts import ScoreOfTurn, TurnRead
 
 NEGATIVE_LABELS: Final = ("none", "no")
 """Labels that say that something is absent; they get no chip."""
+NO_TITLES: Final[Mapping[str, str]] = MappingProxyType({})
 COLLAPSE_ABOVE: Final = 1500
 """Longer texts (in characters) are collapsed at first."""
 
@@ -44,7 +54,7 @@ class LevelView:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """The most probable label of a head; without a probability, the words of a phrase."""
+    """The most probable label of a head, or an intent; without a probability, a phrase."""
 
     head: str
     label: str
@@ -103,6 +113,7 @@ def turn_view(
     bundle: str,
     neighbours: Sequence[int],
     info: BundleInfo,
+    titles: Mapping[str, str] = NO_TITLES,
 ) -> TurnView:
     """Build the view of a turn.
 
@@ -111,6 +122,7 @@ def turn_view(
         bundle: the bundle whose scores are shown.
         neighbours: seqs of the surrounding turns, in order.
         info: the bundle's window, heads and groups of perceived heads.
+        titles: words of the known intents by name.
     """
     score = turn.score(bundle)
     heads = heads_of(score, info.heads) if score else []
@@ -128,7 +140,7 @@ def turn_view(
         segments(turn.text, spans) if turn.text is not None else [],
         {head.name: head.badge for head in heads if head.name in spans},
         _levels(score, heads) if score else [],
-        _chips(score, heads, turn.text) if score else [],
+        [*_chips(score, heads, turn.text), *_intent_chips(score, titles)] if score else [],
         [head.title for head in heads if score and _has_abstained_chip(score, head)],
         _bars(score, heads, info.perceived) if score else [],
         before[-info.before :] if info.before and score else [],
@@ -235,6 +247,12 @@ def _chips(score: ScoreOfTurn, heads: Sequence[Head], text: str | None) -> list[
         if head.name not in score.abstained and label not in NEGATIVE_LABELS:
             found.append(Chip(head.title, head.label(label), labels[label]))
     return found
+
+
+def _intent_chips(score: ScoreOfTurn, titles: Mapping[str, str]) -> list[Chip]:
+    """The intents of the turn, the highest score first."""
+    ordered = sorted(score.intents.items(), key=lambda item: (-item[1], item[0]))
+    return [Chip("intent", titles.get(name) or in_words(name), value) for name, value in ordered]
 
 
 def _crisis_chip(value: float, text: str | None) -> list[Chip]:

@@ -5,6 +5,7 @@ consonants for four bits and vowels for two.
 """
 
 import re
+from functools import cache
 from typing import Final
 
 HEX_DIGITS: Final = 8
@@ -50,6 +51,7 @@ def hex_prefix(given: str) -> str | None:
     return given if _HEX.fullmatch(given) else None
 
 
+@cache
 def _word(number: int) -> str:
     return "".join(letters[(number >> shift) & (len(letters) - 1)] for shift, letters in _SHIFTS)
 

@@ -106,8 +106,10 @@ def weekday(moment: datetime, now: datetime) -> Markup:
     In UTC; ``times.js`` converts it to the reader's time zone.
     """
     form = "%A" if now - moment < timedelta(days=6) else "%A %-d %b"
-    return Markup('<time datetime="{}" title="{}" data-weekday>{}</time>').format(
-        moment.isoformat(), _in_utc(moment), moment.astimezone(UTC).strftime(form)
+    return Markup('<time datetime="%s" title="%s" data-weekday>%s</time>') % (
+        moment.isoformat(),
+        _in_utc(moment),
+        moment.astimezone(UTC).strftime(form),
     )
 
 
@@ -115,16 +117,21 @@ def since(moment: datetime | None, now: datetime) -> Markup | str:
     """Time elapsed since ``moment``; ``times.js`` keeps it up to date."""
     if moment is None:
         return "–"
-    return Markup('<time datetime="{}" title="{}" data-since>{}</time>').format(
-        moment.isoformat(), _in_utc(moment), formatting.duration((now - moment).total_seconds())
+    return Markup('<time datetime="%s" title="%s" data-since>%s</time>') % (
+        moment.isoformat(),
+        _in_utc(moment),
+        formatting.duration((now - moment).total_seconds()),
     )
 
 
 def _time(moment: datetime | None, kind: str, form: str) -> Markup | str:
     if moment is None:
         return "–"
-    return Markup('<time datetime="{}" title="{}" data-{}>{} UTC</time>').format(
-        moment.isoformat(), _in_utc(moment), kind, moment.astimezone(UTC).strftime(form)
+    return Markup('<time datetime="%s" title="%s" data-%s>%s UTC</time>') % (
+        moment.isoformat(),
+        _in_utc(moment),
+        kind,
+        moment.astimezone(UTC).strftime(form),
     )
 
 
@@ -157,5 +164,6 @@ templates.env.globals.update(
     badges=formatting.BADGES,
     level_words=LEVELS,
 )
+templates.env.auto_reload = False  # it looks at the files at every `include`: 1,500 times a wall
 templates.env.trim_blocks = True
 templates.env.lstrip_blocks = True

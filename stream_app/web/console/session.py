@@ -158,9 +158,10 @@ def session(
         limit=PAGE_TURNS + info.before + info.after,
     )
     seqs = [turn.seq for turn in turns]
+    titles = services.intents.read().titles
     supervises = person.role is PersonRole.SUPERVISOR
     shown = [
-        evidence.turn_view(turn, top.card.bundle, seqs, info)
+        evidence.turn_view(turn, top.card.bundle, seqs, info, titles)
         for turn in turns
         if first <= turn.seq < first + PAGE_TURNS
     ]
@@ -207,11 +208,10 @@ def turn(
     request: Request, session_id: Identifier, seq: Seq, services: ServicesDep, person: Reader
 ) -> Response:
     """Render one turn, for live updates."""
-    top = _session(services, person, session_id, None)
+    card, info = _card(services, person, session_id)
     audit.record(
         services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id, f"turn {seq}"
     )
-    info = top.info
     around = transcripts.read(
         services.store,
         person.scope,
@@ -222,7 +222,9 @@ def turn(
     found = next((turn for turn in around if turn.seq == seq), None)
     if found is None:
         raise HTTPException(404)
-    shown = evidence.turn_view(found, top.card.bundle, [turn.seq for turn in around], info)
+    titles = services.intents.read().titles
+    seqs = [turn.seq for turn in around]
+    shown = evidence.turn_view(found, card.bundle, seqs, info, titles)
     own_reviews = reviews.load_reviews(services.store, person, session_id)
     return render(request, "turn.html", person, shown=shown, reviews=own_reviews)
 
@@ -260,11 +262,16 @@ def _consent(services: Services, person: Person, session_id: str) -> SessionCons
     return consents.of_session(services.store, person.scope, session_id)
 
 
-def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionView:
+def _card(services: Services, person: Person, session_id: str) -> tuple[SessionCard, BundleInfo]:
+    """The session and its bundle; 404 outside the access scope."""
     card = sessions.one(services.store, person.scope, session_id)
     if card is None:
         raise HTTPException(404)
-    info = bundle_info.read(services.store).get(card.bundle, BundleInfo())
+    return card, bundle_info.read(services.store).get(card.bundle, BundleInfo())
+
+
+def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionView:
+    card, info = _card(services, person, session_id)
     fired, unfired = (
         alerts.find(
             services.store,

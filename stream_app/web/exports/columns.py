@@ -140,18 +140,25 @@ _JSON_PARTS: Final = columns_of(
     ("abstained", _JSON, "Heads whose confidence is too low to use"),
     ("expressed", _JSON, "All expressed heads, with rationale spans [start, end)"),
     ("client", _JSON, "Heads of the client's turns"),
+    ("intents", _JSON, "Scores 0-1 of the intents that the turn has, by name"),
 )
 _LEVEL: Final = "Level 0-2; empty for client turns and abstentions"
 _PROBABILITY: Final = "0-1, probability"
+_INTENT: Final = "0-1, score of the intent; empty: the turn does not have it"
 
 
 def turn_columns(
-    heads: Iterable[Head], *, with_text: bool, restricted: Outputs = NOTHING
+    heads: Iterable[Head],
+    *,
+    with_text: bool,
+    restricted: Outputs = NOTHING,
+    intents: Iterable[str] = (),
 ) -> list[Column]:
     """Columns of the turn table if bundles with these heads have scored.
 
     Each mechanism, each other level head (``expressed_NAME``) and each perceived head
     (``perceived_NAME``) has a column. ``restricted``: outputs that have none.
+    Each of the ``intents`` has a column ``intent_NAME``.
     """
     levels, perceived = [], []
     for head in heads:
@@ -170,6 +177,7 @@ def turn_columns(
         *levels,
         *_TURN_TOTALS,
         *perceived,
+        *(Column(f"intent_{name}", _NUMBER, _INTENT) for name in intents),
         *(part for part in _JSON_PARTS if part.name not in {each.value for each in restricted}),
     ]
 
@@ -245,6 +253,8 @@ def turn_row(card: SessionCard, turn: TurnRead, speaker: str) -> Row:
         "abstained": score.abstained,
         "expressed": score.expressed,
         "client": score.client,
+        **{f"intent_{name}": value for name, value in score.intents.items()},
+        "intents": score.intents,
     }
 
 

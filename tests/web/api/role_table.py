@@ -136,6 +136,7 @@ API: Final[dict[tuple[str, str], Row]] = {
         SUPERVISORS, (*ACT, *TEXT), {"state": "reached"}, own=True, unseen=True
     ),
     ("get", "/agreement"): Row(MEMBERS, SCORES, query={"bundle": BUNDLE}),
+    ("get", "/agreement/shadow"): Row(MEMBERS, SCORES),
     ("get", "/analyses"): Row(REPORTS, SCORES),
     ("get", "/analyses/{question}"): Row(REPORTS, SCORES, also=frozenset({404})),
     ("get", "/samples"): Row(REPORTS, SCORES),

@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, sample_session_events, turn
@@ -242,3 +242,38 @@ def test_a_hung_server_is_detected(web: ScoredWeb, open_tab: OpenTab) -> None:
     page.clock.resume()
     expect(page.locator("#stream-words")).to_have_text("Live", timeout=40_000)
     tab.console_errors.clear()
+
+
+def test_a_wall_that_is_full_loads_no_cards_of_sessions_with_a_lower_risk(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    """They are many, and each of their turns would be a request."""
+    shown = sample_session_events("counselling-03", "shown", web.now() - HALF)
+    web.commit_and_publish(*shown[:3])
+    tab = open_tab(web)
+    page = tab.page
+    page.route(re.compile(r"/$"), _as_full)
+    page.reload()
+    tab.wait_until_live()
+    loaded: list[str] = []
+    page.on("request", lambda request: loaded.append(request.url))
+    count = page.locator("#count").inner_text()
+    turns = page.locator("[data-session=shown] .turns")
+    before = turns.inner_text()
+    events = sample_session_events("counselling-03", "below", web.now() - HALF)
+    web.commit_and_publish(events[0])  # without a risk
+    web.commit_and_publish(*shown[3:5])
+    expect(turns).not_to_have_text(before)
+    assert not [url for url in loaded if "below" in url]
+    expect(page.locator("#count")).to_have_text(count)
+    page.unroute(re.compile(r"/$"))
+
+
+def _as_full(route: Route) -> None:
+    """The wall as it is when there are more sessions than it shows."""
+    answer = route.fetch()
+    body = answer.text()
+    most = body.count('<li class="card')
+    route.fulfill(
+        response=answer, body=body.replace('id="cards"', f'id="cards" data-most="{most}"')
+    )

@@ -36,6 +36,8 @@ let pointed = -Infinity;
 /** Sessions whose cards are being loaded; messages are kept until the new card is here. */
 const pending = new Set();
 let loadingAll = false;
+/** How many cards the wall has at most; 0: it shows all sessions. */
+const most = Number(list.dataset.most ?? 0);
 
 function queueUpdate(score) {
   const fresh = updates.get(score.session_id) ?? { points: [] };
@@ -132,6 +134,29 @@ function remove(session) {
   tally();
 }
 
+/**
+ * Whether a session without a card should get one. A wall that does not show all sessions shows those
+ * with the highest risk: the others send updates, too, and must not be loaded at each of them.
+ */
+function belongsHere({ low_empathy_risk: risk }) {
+  if (!most || cards.size < most) return true;
+  return risk !== null && risk > lowestRisk();
+}
+
+function lowestRisk() {
+  let lowest = Infinity;
+  for (const card of cards.values()) lowest = Math.min(lowest, Number(card.dataset.risk || -1));
+  return lowest;
+}
+
+/** Remove the card with the lowest risk from a wall that has become too long. */
+function dropLowest() {
+  if (!most || cards.size <= most) return;
+  const shown = [...cards.values()].filter((card) => !card.matches(".pinned, .unanswered, :focus-within"));
+  if (!shown.length) return;
+  remove(shown.reduce((low, card) => (Number(card.dataset.risk || -1) < Number(low.dataset.risk || -1) ? card : low)).dataset.session);
+}
+
 /** Load a card from the server: for a new session, or one whose alerts have changed. */
 function requestCard(session) {
   toLoad.add(session);
@@ -149,6 +174,7 @@ async function loadNext() {
   pending.delete(session);
   if (card) {
     put(session, card);
+    dropLowest();
     reorder();
   }
   schedule();
@@ -223,7 +249,7 @@ follow({
   session(score) {
     if (score.status !== "open") remove(score.session_id);
     else if (cards.has(score.session_id)) queueUpdate(score);
-    else requestCard(score.session_id);
+    else if (belongsHere(score)) requestCard(score.session_id);
   },
   alert(alert) {
     const sentence = sentenceOf(alert);

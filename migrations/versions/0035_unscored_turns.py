@@ -1,6 +1,6 @@
 """Turns that are stored without a score, and why.
 
-Revision: 0033
+Revision: 0035
 """
 
 import re
@@ -8,8 +8,8 @@ import re
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0033"
-down_revision = "0032"
+revision = "0035"
+down_revision = "0034"
 branch_labels = None
 depends_on = None
 

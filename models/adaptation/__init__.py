@@ -1,0 +1,1 @@
+"""How many ratings ``rapport adapt`` needs, on simulated platforms with known raters."""

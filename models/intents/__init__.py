@@ -1,0 +1,1 @@
+"""Evaluates the shipped intents on utterances labelled for this project."""

@@ -1,0 +1,1 @@
+"""Transfer between empathy tasks by stacked adapters (Lahnala et al., sections 3-5)."""

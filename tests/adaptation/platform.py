@@ -1,0 +1,109 @@
+"""A platform with ended sessions, supervisors who rate them by a rule, and the bundle's folder."""
+
+import hashlib
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import sqlalchemy as sa
+
+from stream_app.contracts.scores import MECHANISMS
+from stream_app.inference.bundle import FORMAT, MANIFEST
+from stream_app.store import ratings, tables
+from stream_app.store.ratings import Judgement
+from stream_app.store.repository import Store
+from tests.fakes import FakeScorer
+from tests.store import batches, judging
+
+HEAD: Final = MECHANISMS[0]
+TURNS: Final = 12
+COUNSELLORS: Final = 8
+FILES: Final = {"encoder.onnx": b"encoder", "head.onnx": b"head", "tokenizer.json": b"{}"}
+
+Rule = Callable[[int, random.Random], int]
+"""What a supervisor says of a turn, by the model's level."""
+
+
+def agree(level: int, rng: random.Random) -> int:
+    """As sure as the fake scorer's probabilities are right: 0.8 for its level."""
+    return level if rng.random() < 0.8 else rng.choice([one for one in range(3) if one != level])
+
+
+def strict(level: int, rng: random.Random) -> int:
+    """One level less than the model, mostly."""
+    return agree(max(0, level - 1), rng)
+
+
+def bundle_folder(path: Path) -> Path:
+    """A bundle with the id of the fake scorer; its graphs are no graphs."""
+    path.mkdir(parents=True)
+    for name, raw in FILES.items():
+        (path / name).write_bytes(raw)
+    head = {"dimension": "expressed", "kind": "level", "roles": ["counsellor"]}
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "name": "fake",
+        "version": "1",
+        "profile": "fp32",
+        "encoder": {
+            "file": "encoder.onnx",
+            "hidden_size": 4,
+            "max_tokens": 8,
+            "batch_independent": True,
+        },
+        "head": {"file": "head.onnx", "slots": 6},
+        "tokenizer": {"file": "tokenizer.json"},
+        "window": {"before": 3, "after": 3},
+        "heads": [
+            {"name": name, "labels": ["none", "weak", "strong"], **head} for name in MECHANISMS
+        ],
+        "empathy": msgspec.to_builtins(FakeScorer.empathy),
+        "outcomes": msgspec.to_builtins(FakeScorer.outcomes),
+        "files": {name: hashlib.sha256(raw).hexdigest() for name, raw in FILES.items()},
+        "an_unknown_field": 7,
+    }
+    (path / MANIFEST).write_text(json.dumps(content), "utf-8")
+    (path / "MODEL_CARD.md").write_text("# the parent's card\n", "utf-8")
+    return path
+
+
+def fill(store: Store, sessions: int = 40, rule: Rule = strict, version: str | None = "v1") -> None:
+    """Commit ended sessions of eight counsellors, all of whose turns a supervisor has rated."""
+    rng = random.Random(7)
+    for number in range(sessions):
+        name = f"s-{number:03}"
+        extra = {"consent_version": version} if version else {}
+        events = [
+            batches.turn(
+                seq,
+                session_id=name,
+                team="north",
+                domain="peer-support",
+                speaker_id=f"c{number % COUNSELLORS}@example.org" if seq % 2 else f"client {name}",
+                text=f"Turn {seq} of {name}, spoken for nobody but this test.",
+                **extra,
+            )
+            for seq in range(TURNS)
+        ]
+        rating = batches.outcome(session_id=name, value=1.0 + rng.randrange(5))
+        ended = batches.end(session_id=name)
+        store.commit(batches.process([*events, ended, rating]))
+    rate_all(store, rule, rng)
+
+
+def rate_all(store: Store, rule: Rule, rng: random.Random, name: str = "sue") -> None:
+    """Rate the final score of every counsellor turn."""
+    sue = judging.supervisor(store, name)
+    score = tables.turn_scores
+    query = (
+        sa.select(score.c.session_id, score.c.seq, score.c[HEAD])
+        .where(score.c.role == "counsellor", score.c.stage == "final")
+        .order_by(score.c.session_id, score.c.seq)
+    )
+    with store.reading() as connection:
+        found = connection.execute(query).all()
+    given = [Judgement(row[0], row[1], HEAD, rule(row[2], rng)) for row in found]
+    ratings.rate(store, sue.scope, sue.name, given)
