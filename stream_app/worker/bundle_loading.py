@@ -17,7 +17,7 @@ from stream_app.core.pipeline import Pipeline, environment_of
 from stream_app.core.routes_file import RoutesFileError
 from stream_app.core.routing import NO_ROUTES, Routes
 from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
-from stream_app.errors import RapportError
+from stream_app.errors import RapportError, StoreError
 from stream_app.inference.bundle import MANIFEST, shipped
 from stream_app.inference.routed_bundles import BundleLoader, LoadedBundle, Loading, Refusal
 from stream_app.inference.scorer import OnnxScorer
@@ -108,7 +108,11 @@ class BundleReloader:
         return True
 
     def adopt(self) -> bool:
-        """Put what was loaded in force; call it between batches."""
+        """Put what was loaded in force; call it between batches.
+
+        Raises:
+            StoreError: bundles cannot be registered now; they are loaded again the next time.
+        """
         pending, self._pending = self._pending, None
         if pending is None:
             return False
@@ -119,6 +123,9 @@ class BundleReloader:
         for name, found in loaded.items():
             try:
                 routed[name] = self._scoring_bundle(found, before.routed.get(name))
+            except StoreError:  # no fault of the bundle
+                self._seen = None
+                raise
             except RapportError as problem:
                 refused.append(Refusal(name, str(problem)))
         self._loaded = {name: found for name, found in loaded.items() if name in routed}
