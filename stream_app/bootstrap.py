@@ -483,7 +483,11 @@ def practice_model(settings: Settings) -> "PracticeModel":
             after if settings.window_after is None else settings.window_after,
         )
 
-    return PracticeModel(load, lambda: extras.require("cpu", ["onnxruntime"]))
+    return PracticeModel(
+        load,
+        lambda: extras.require("cpu", ["onnxruntime"]),
+        languages=lambda: bundle(settings).manifest.languages,
+    )
 
 
 def _shadow(store: Store, scorer: "OnnxScorer", tried: "OnnxScorer", faults: Counts) -> Shadow:

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from stream_app.contracts.events import Role
+from stream_app.core.languages import ANY, covers
 from stream_app.core.ports import Scorer
 from stream_app.core.practice import SaidTurn, WordingScore, context_of, score_wordings
 from stream_app.errors import BundleError, RapportError
@@ -27,6 +28,7 @@ PER_PERSON: Final = 20
 MAX_WAITING: Final = 4
 """Requests that wait for the one that is scored; each holds a thread of the process."""
 BUSY_SECONDS: Final = 3
+UNREADABLE: Final = "Practice is not available: the model cannot be loaded (see the log)."
 
 
 class PracticeUnavailable(RapportError):
@@ -68,8 +70,12 @@ class PracticeModel:
         load: Callable[[], LoadedModel],
         check: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
+        languages: Callable[[], Sequence[str]] = lambda: (ANY,),
     ) -> None:
+        """``languages``: reads those of the bundle's manifest, when they are first needed."""
         self._load = load
+        self._languages = languages
+        self._known_languages: Sequence[str] | None = None
         self._check = check
         self._clock = clock
         self._model: LoadedModel | None = None
@@ -89,6 +95,20 @@ class PracticeModel:
             self._check()
         except ExtraMissing as problem:
             raise PracticeUnavailable(f"Practice is not available: {problem}") from None
+
+    def covers(self, lang: str | None) -> bool:
+        """Whether the model was made for a session's language.
+
+        Raises:
+            PracticeUnavailable: its manifest cannot be read.
+        """
+        if self._known_languages is None:
+            try:
+                self._known_languages = tuple(self._languages())
+            except BundleError as problem:
+                log.error("practice.unavailable", problem=str(problem))
+                raise PracticeUnavailable(UNREADABLE) from None
+        return covers(self._known_languages, lang)
 
     def score(
         self, person: str, turns: Sequence[SaidTurn], seq: int, role: Role, wordings: Sequence[str]
@@ -120,8 +140,7 @@ class PracticeModel:
                 self._model = self._load()
             except BundleError as problem:
                 log.error("practice.unavailable", problem=str(problem))
-                message = "Practice is not available: the model cannot be loaded (see the log)."
-                raise PracticeUnavailable(message) from None
+                raise PracticeUnavailable(UNREADABLE) from None
         return self._model
 
     def _count(self, person: str) -> None:

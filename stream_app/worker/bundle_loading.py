@@ -17,7 +17,7 @@ from stream_app.core.pipeline import Pipeline, environment_of
 from stream_app.core.routes_file import RoutesFileError
 from stream_app.core.routing import NO_ROUTES, Routes
 from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
-from stream_app.errors import RapportError
+from stream_app.errors import RapportError, StoreError
 from stream_app.inference.bundle import MANIFEST, shipped
 from stream_app.inference.routed_bundles import BundleLoader, LoadedBundle, Loading, Refusal
 from stream_app.inference.scorer import OnnxScorer
@@ -102,12 +102,17 @@ class BundleReloader:
             self._refuse_file(problem.faults)
             return False
         if _signature(routes) == self._seen:
+            self._accept_file()
             return False
         self._load(routes)
         return True
 
     def adopt(self) -> bool:
-        """Put what was loaded in force; call it between batches."""
+        """Put what was loaded in force; call it between batches.
+
+        Raises:
+            StoreError: bundles cannot be registered now; they are loaded again the next time.
+        """
         pending, self._pending = self._pending, None
         if pending is None:
             return False
@@ -118,6 +123,9 @@ class BundleReloader:
         for name, found in loaded.items():
             try:
                 routed[name] = self._scoring_bundle(found, before.routed.get(name))
+            except StoreError:  # no fault of the bundle
+                self._seen = None
+                raise
             except RapportError as problem:
                 refused.append(Refusal(name, str(problem)))
         self._loaded = {name: found for name, found in loaded.items() if name in routed}
@@ -165,12 +173,21 @@ class BundleReloader:
         if self._metrics is not None:
             self._metrics.bundles.labels("in_force").set(1 + len(routed))
             self._metrics.bundles.labels("refused").set(len(self.refused))
+            self._metrics.routes_invalid.set(0)
+
+    def _accept_file(self) -> None:
+        """Note that the file is valid, also if it is again as it was."""
+        self._faults = []
+        if self._metrics is not None:
+            self._metrics.routes_invalid.set(0)
 
     def _refuse_file(self, faults: list[str]) -> None:
         """Log the faults once per text; the bundles in force stay."""
         if faults != self._faults:
             self._faults = faults
             log.error("routes.refused", faults=faults)
+        if self._metrics is not None:
+            self._metrics.routes_invalid.set(1)
 
 
 def _signature(routes: Routes) -> Signature:

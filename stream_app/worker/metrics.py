@@ -108,6 +108,11 @@ class WorkerMetrics:
             ["state"],
             registry=self.registry,
         )
+        self.routes_invalid = Gauge(
+            "rapport_routes_invalid",
+            "1 while the changed file of bundles and routes is invalid; those in force stay",
+            registry=self.registry,
+        )
         self.intents_loaded = Gauge(
             "rapport_intents_loaded", "Intents in force", registry=self.registry
         )

@@ -11,10 +11,11 @@ from msgspec import structs
 
 from benchmarks.parts.head_bundles import copied
 from stream_app import bootstrap
+from stream_app.core.baselines import BaselineBook, NoBaselines
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.routes_file import RoutesFileError
 from stream_app.core.rule_file import parse
-from stream_app.errors import BundleError
+from stream_app.errors import BundleError, StoreUnavailable
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import MANIFEST, SHIPPED
 from stream_app.inference.provider_choice import Provider
@@ -163,6 +164,12 @@ def test_an_invalid_file_leaves_the_bundles_in_force(world: World) -> None:
     world.file.unlink()
     assert not world.reloader.load_if_changed()
     assert world.names == ["north"]
+    registry = world.metrics.registry
+    assert registry.get_sample_value("rapport_routes_invalid") == 1.0
+    world.route("north")
+    assert not world.reloader.load_if_changed()  # it is as before
+    assert registry.get_sample_value("rapport_routes_invalid") == 0.0
+    world.file.unlink()
     with pytest.raises(RoutesFileError, match="cannot be read"):
         world.reloader_of(world.pipeline).start()
 
@@ -290,6 +297,29 @@ def test_another_content_under_a_known_id_is_refused(world: World, open_prepared
     )
     fresh.start()
     assert "another bundle has scored as north-" in fresh.refused[0].problem
+
+
+def test_a_database_that_does_not_answer_refuses_no_bundle(world: World) -> None:
+    answers = iter([StoreUnavailable("away")])
+
+    def register(_: OnnxScorer) -> BaselineBook:
+        for problem in answers:
+            raise problem
+        return NoBaselines()
+
+    world.heads("north")
+    world.file.write_text("version: 1\n", "utf-8")
+    loader = BundleLoader(world.scorer, Provider.CPU, 1, 6)
+    reloader = BundleReloader(world.file, loader, world.pipeline, ["en"], register)
+    reloader.start()
+    world.route("north")
+    assert reloader.load_if_changed()
+    with pytest.raises(StoreUnavailable):
+        reloader.adopt()
+    assert world.names == []
+    assert reloader.load_if_changed()
+    assert reloader.adopt()
+    assert world.names == ["north"]
 
 
 def test_the_same_log_scores_alike_through_heads_of_the_same_weights(world: World) -> None:

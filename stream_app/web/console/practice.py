@@ -39,6 +39,7 @@ AROUND: Final = 32
 """Turns that are read before and after the turn: more than a window has, as seqs may have gaps."""
 SMALL_CHANGE: Final = 0.05
 OFF: Final = "Practice is switched off: an administrator can set RAPPORT_PRACTICE=true."
+OTHER_LANGUAGE: Final = "The practice model does not cover the language of this turn."
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def practise(
         problem = f"Write between 1 and {MAX_TEXT} characters."
         kept = wording[:MAX_TEXT]
         return _page(request, services, person, found, kept, problem=problem, status=422)
-    if services.practice is None:
+    if services.practice is None or _why_closed(services, found) == OTHER_LANGUAGE:
         return _page(request, services, person, found, wording, status=409)
     turns = [SaidTurn(each.seq, each.role, each.text, each.late) for each in found.around]
     try:
@@ -208,12 +209,12 @@ def _why_closed(services: Services, found: PracticeTurn) -> str:
     """Why there is no form; empty if there is one."""
     if found.turn.text is None:
         return "The text of this turn has been deleted, so it cannot be practised."
-    if found.turn.unscored is not None:
-        return "No model in use covers the language of this turn, so it cannot be practised."
     if services.practice is None:
         return OFF
     try:
         services.practice.require()
+        if found.turn.unscored is not None or not services.practice.covers(found.card.lang):
+            return OTHER_LANGUAGE
     except PracticeUnavailable as problem:
         return str(problem)
     return ""

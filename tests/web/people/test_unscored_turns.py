@@ -2,8 +2,12 @@
 
 import json
 
+import pytest
+
 from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
+from stream_app.errors import BundleError
 from stream_app.store.repository import Store
+from stream_app.web.practice_model import LoadedModel, PracticeModel, PracticeUnavailable
 from tests.store.batches import pipeline, received, turn
 from tests.web.people.conftest import As
 
@@ -39,3 +43,16 @@ def test_an_export_names_the_reason(filled: Store, as_: As) -> None:
     lines = as_("sue").get("/api/v1/exports/turns?format=jsonl").text.splitlines()
     found = [row for row in map(json.loads, lines) if row["session_id"] == SESSION]
     assert [row["unscored"] for row in found] == [None, "language"]
+
+
+def test_practice_is_closed_for_languages_that_its_model_does_not_cover() -> None:
+    def unread() -> list[str]:
+        raise BundleError("no model bundle")
+
+    def loaded() -> LoadedModel:
+        raise AssertionError("not needed")
+
+    english = PracticeModel(loaded, lambda: None, languages=lambda: ["en"])
+    assert [english.covers(lang) for lang in ("en-GB", None, "de")] == [True, True, False]
+    with pytest.raises(PracticeUnavailable, match="cannot be loaded"):
+        PracticeModel(loaded, lambda: None, languages=unread).covers("en")
