@@ -160,7 +160,11 @@ def everything(
                 "n": len(target.exchanges),
                 "empathic": float(target.empathic.mean()),
                 "questions": float(target.question.mean()),
-                "empathic_questions": float(target.empathic[target.question].mean()),
+                "empathic_questions": (
+                    float(target.empathic[target.question].mean())
+                    if target.question.any()
+                    else None
+                ),
             }
             for target in targets
         ],
