@@ -90,7 +90,7 @@ def is_head_bundle(path: Path) -> bool:
     Raises:
         BundleError: there is none, or it is not valid.
     """
-    raw = bundles.read_manifest(path)
+    raw = bundles.read_manifest(bundles.folder_of(path))
     return bundles.decode_manifest(path, raw, _Kind).shared_encoder is not None
 
 
@@ -111,7 +111,7 @@ def load(path: Path, base: Bundle, pinned: str = "") -> Bundle:
     Raises:
         BundleError: as ``bundle.load``, or it was made for another encoder.
     """
-    raw = bundles.read_manifest(path)
+    raw = bundles.read_manifest(bundles.folder_of(path))
     digest = hashlib.sha256(raw).hexdigest()
     if pinned and digest != pinned:
         raise BundleError(f"{path} has the digest {digest}, not the accepted one, {pinned}")

@@ -90,8 +90,10 @@ async def test_framed_and_bare_messages_reach_the_hub(store: Store, schema_id: i
         state="acknowledged",
     )
     values = [b"\0\0\0", b"\0\0\0\0\7{", encode(result.session_scores[0])]
-    records = [SimpleNamespace(topic="scores", key=b"s", value=value) for value in values]
-    records.append(SimpleNamespace(topic="actions", key=b"s", value=encode(action)))
+    records = [
+        SimpleNamespace(topic="scores", key=b"s", value=value, timestamp=0) for value in values
+    ]
+    records.append(SimpleNamespace(topic="actions", key=b"s", value=encode(action), timestamp=0))
     if schema_id is not None:
         for record in records[2:]:
             record.value = framed(schema_id, record.value)
