@@ -1,10 +1,20 @@
-"""Time ``rapport score`` over a file of turns, without its start-up."""
+"""Time ``rapport score`` over a file of turns, without its start-up.
+
+``python -m benchmarks.offline`` compares all cores with one core, which takes a minute.
+"""
 
 import os
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from benchmarks import processes, workload
 from benchmarks.workload import Turn
@@ -41,3 +51,35 @@ def _seconds(settings: Settings, folder: Path, turns: list[Turn]) -> float:
         check=True,
     )
     return time.perf_counter() - start
+
+
+@contextmanager
+def _on(cores: set[int]) -> Iterator[None]:
+    """Let this process, and those that it starts, use only these cores."""
+    usual = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, usual)
+
+
+def main(
+    turns: Annotated[int, typer.Option(min=500, help="Number of turns.")] = 3000,
+    rounds: Annotated[int, typer.Option(min=1, help="Each round measures both.")] = 3,
+) -> None:
+    """Print turns per second on one core and on all, and the ratio."""
+    usable = os.sched_getaffinity(0)
+    sent, ratios = workload.turns(turns), []
+    for _ in range(rounds):
+        found = []
+        for cores in ({min(usable)}, usable):
+            with tempfile.TemporaryDirectory() as folder, _on(cores):
+                found.append(rate(Settings(), Path(folder), sent))
+        ratios.append(found[1] / found[0])
+        print(f"1 core {found[0]:.0f}, {len(usable)} cores {found[1]:.0f} turns/s")
+    print(f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
+
+
+if __name__ == "__main__":
+    typer.run(main)
