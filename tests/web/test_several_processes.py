@@ -17,6 +17,7 @@ from servers import haproxy
 from servers.postgres import Server
 from stream_app.store.people import People
 from stream_app.store.sign_in_throttle import FREE_FAILURES
+from stream_app.web.live_hub import OVERLAP_MS
 from tests import topic_log
 from tests.conftest import _missing, own_names
 from tests.store import databases
@@ -217,6 +218,7 @@ def test_a_killed_process_loses_nobody(
         for web in found.webs:
             with web.client() as client:
                 wait_for(lambda c=client: c.get("/me").json()["live"], "the topics are read")
+        time.sleep(2 * OVERLAP_MS / 1000)  # a process that has just begun answers with a resync
         publisher = found.webs[0]
         with found.client() as browser, found.program("sue") as program:
             assert found.sign_in("sue", browser).status_code == 303
