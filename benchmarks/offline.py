@@ -54,7 +54,7 @@ def _seconds(settings: Settings, folder: Path, turns: list[Turn]) -> float:
 
 
 @contextmanager
-def _on(cores: set[int]) -> Iterator[None]:
+def on(cores: set[int]) -> Iterator[None]:
     """Let this process, and those that it starts, use only these cores."""
     usual = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
@@ -74,7 +74,7 @@ def main(
     for _ in range(rounds):
         found = []
         for cores in ({min(usable)}, usable):
-            with tempfile.TemporaryDirectory() as folder, _on(cores):
+            with tempfile.TemporaryDirectory() as folder, on(cores):
                 found.append(rate(Settings(), Path(folder), sent))
         ratios.append(found[1] / found[0])
         print(f"1 core {found[0]:.0f}, {len(usable)} cores {found[1]:.0f} turns/s")

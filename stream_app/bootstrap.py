@@ -23,7 +23,6 @@ from stream_app.core.ports import Scorer
 from stream_app.core.scorecards import ScorecardFileError, Scorecards
 from stream_app.core.scorecards import parse as parse_scorecards
 from stream_app.core.shadow import Shadow
-from stream_app.core.window import WindowPolicy
 from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference import intents
@@ -260,15 +259,9 @@ def register_bundle(store: Store, scorer: "OnnxScorer") -> StoredBaselines:
 
 def policy(settings: Settings, scorer: Scorer, wanted: IntentSet = NO_INTENTS) -> Policy:
     """The core's policy; the bundle provides defaults."""
-    before, after = scorer.window
     return Policy(
         approaches=settings.approach_by_group,
-        window=WindowPolicy(
-            before=before if settings.window_before is None else settings.window_before,
-            after=after if settings.window_after is None else settings.window_after,
-            reorder_turns=settings.reorder_turns,
-            reorder_wait=timedelta(seconds=settings.reorder_wait),
-        ),
+        window=settings.window_of(scorer.window),
         rules=rule_sources.load(RuleFile(settings.rules), scorer.heads, wanted),
         require_consent=settings.require_consent,
         restrictions=settings.restrictions,

@@ -23,6 +23,7 @@ from pydantic_settings import (
 from stream_app.contracts.plausible import AHEAD, EARLIEST, PlausibleTimes
 from stream_app.core.approaches import Approaches, parse_approaches
 from stream_app.core.restrictions import Restrictions, parse_restrictions
+from stream_app.core.window import WindowPolicy
 from stream_app.inference.bundle import DEFAULT_BUNDLE, find
 from stream_app.inference.provider_choice import Provider
 from stream_app.secret_files import SecretFiles
@@ -434,6 +435,16 @@ class Settings(BaseSettings):
     def restrictions(self) -> Restrictions:
         """The parsed ``restricted_outputs``."""
         return parse_restrictions(self.restricted_outputs)
+
+    def window_of(self, bundle: tuple[int, int]) -> WindowPolicy:
+        """The windows of a bundle that supports so many turns before and after."""
+        before, after = bundle
+        return WindowPolicy(
+            before=before if self.window_before is None else self.window_before,
+            after=after if self.window_after is None else self.window_after,
+            reorder_turns=self.reorder_turns,
+            reorder_wait=timedelta(seconds=self.reorder_wait),
+        )
 
     @property
     def database(self) -> str:

@@ -1,5 +1,6 @@
 """Compare Rapport with the bare ONNX sessions and with alternatives, in one run."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -208,7 +209,8 @@ def _on_kafka(options: Options, run: Callable[[Testbed], Sample]) -> Sample:
 
 
 def _offline(bed: Testbed, turns: list[Turn]) -> Sample:
-    return Sample(offline.rate(bed.topics(), bed.folder, turns))
+    with offline.on({min(os.sched_getaffinity(0))}):
+        return Sample(offline.rate(bed.topics(), bed.folder, turns))
 
 
 def table(result: Result) -> str:

@@ -1,7 +1,7 @@
 """``rapport adapt``: fits a bundle to what people judged here, and writes a new one."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,6 @@ from stream_app.core.recorded_session import (
     RecordedSession,
     rebuild,
 )
-from stream_app.core.window import WindowPolicy
 from stream_app.errors import BundleError, RowRefused
 from stream_app.inference.bundle import Bundle, HeadSpec
 from stream_app.inference.recalibration import Recalibration
@@ -280,14 +279,8 @@ def _outcome(
 
 def _policy(settings: Settings, models: BundleModels) -> Policy:
     """The core's policy for stored sessions, without rules."""
-    before, after = models.window
     return Policy(
-        WindowPolicy(
-            before=before if settings.window_before is None else settings.window_before,
-            after=after if settings.window_after is None else settings.window_after,
-            reorder_turns=settings.reorder_turns,
-            reorder_wait=timedelta(seconds=settings.reorder_wait),
-        ),
+        settings.window_of(models.window),
         require_consent=False,
         restrictions=settings.restrictions,
     )

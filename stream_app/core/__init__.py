@@ -47,4 +47,5 @@ __all__ = [
     "variables",
     "watch",
     "window",
+    "yaml_file",
 ]

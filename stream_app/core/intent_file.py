@@ -1,16 +1,14 @@
 """Parses a file of intents; every error names the file and the line. See ``docs/intents.md``."""
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from stream_app.contracts.events import Role
 from stream_app.core.intents import DEFAULT_THRESHOLD, Intent, IntentSet
+from stream_app.core.yaml_file import Fault, check_keys, digest_of, line_of, line_of_item, load
 from stream_app.errors import RapportError
 
 VERSION: Final = 1
@@ -44,18 +42,6 @@ class IntentFileError(RapportError):
         self.faults = faults
 
 
-class _Fault(Exception):
-    def __init__(self, line: int, what: str) -> None:
-        super().__init__(what)
-        self.line = line
-        self.what = what
-
-
-def digest_of(raw: bytes) -> str:
-    """The digest that identifies a file's bytes in logs."""
-    return hashlib.sha256(raw).hexdigest()[:16]
-
-
 def parse(raw: bytes, name: str, read_shipped: ReadShipped) -> IntentSet:
     """The intents in a file's bytes, after those of the sets that it includes.
 
@@ -71,14 +57,14 @@ def parse(raw: bytes, name: str, read_shipped: ReadShipped) -> IntentSet:
     """
     try:
         if len(raw) > MAX_BYTES:
-            raise _Fault(1, f"{len(raw)} bytes are too many; {MAX_BYTES} are allowed")
-        body = _loaded(raw)
+            raise Fault(1, f"{len(raw)} bytes are too many; {MAX_BYTES} are allowed")
+        body = load(raw)
         if body is None:
             return IntentSet(digest=digest_of(raw))
         _check_top(body)
         items = _items(body)
         included = list(_included(body, read_shipped))
-    except _Fault as fault:
+    except Fault as fault:
         raise IntentFileError([f"{name}:{fault.line}: {fault.what}"]) from None
     own, faults = _parsed(items)
     if faults:
@@ -95,29 +81,10 @@ def parse(raw: bytes, name: str, read_shipped: ReadShipped) -> IntentSet:
     return IntentSet(tuple(found.values()), digest)
 
 
-def _loaded(raw: bytes) -> Any:
-    try:
-        return YAML(typ="rt", pure=True).load(raw.decode("utf-8"))
-    except UnicodeDecodeError as problem:
-        line = raw[: problem.start].count(b"\n") + 1
-        raise _Fault(line, "not valid UTF-8") from None
-    except MarkedYAMLError as problem:
-        mark = problem.problem_mark or problem.context_mark
-        what = " ".join(str(problem.problem or "not YAML").split())
-        raise _Fault(mark.line + 1 if mark else 1, f"not YAML: {what}") from None
-    except (YAMLError, ValueError, RecursionError) as problem:
-        what = str(problem).partition("\n")[0] or type(problem).__name__
-        raise _Fault(1, f"not YAML: {what}") from None
-
-
 def _check_top(body: Any) -> None:
     if not isinstance(body, CommentedMap):
-        raise _Fault(1, "a file of intents begins with `version: 1` and has a list `intents:`")
-    for key in body:
-        if key not in _TOP:
-            raise _Fault(_line_of(body, key), f"unknown key `{key}`; known are {', '.join(_TOP)}")
-    if body.get("version") != VERSION:
-        raise _Fault(_line_of(body, "version"), f"`version: {VERSION}` is required")
+        raise Fault(1, "a file of intents begins with `version: 1` and has a list `intents:`")
+    check_keys(body, _TOP, VERSION)
 
 
 def _items(body: CommentedMap) -> Sequence[Any]:
@@ -125,58 +92,46 @@ def _items(body: CommentedMap) -> Sequence[Any]:
     if items is None:
         return ()
     if not isinstance(items, CommentedSeq):
-        raise _Fault(_line_of(body, "intents"), "`intents` is a list")
+        raise Fault(line_of(body, "intents"), "`intents` is a list")
     if len(items) > MAX_INTENTS:
         what = f"{len(items)} intents are too many; {MAX_INTENTS} are allowed"
-        raise _Fault(_line_of(body, "intents"), what)
+        raise Fault(line_of(body, "intents"), what)
     return items
 
 
 def _included(body: CommentedMap, read_shipped: ReadShipped) -> Iterator[IntentSet]:
     names = body.get("include", ())
-    line = _line_of(body, "include")
+    line = line_of(body, "include")
     if not isinstance(names, list | tuple):
-        raise _Fault(line, "`include` is a list of shipped sets")
+        raise Fault(line, "`include` is a list of shipped sets")
     for name in names:
         raw = read_shipped(name) if isinstance(name, str) else None
         if raw is None:
-            raise _Fault(line, f"`include`: there is no shipped set `{name}`")
+            raise Fault(line, f"`include`: there is no shipped set `{name}`")
         yield parse(raw, str(name), lambda _: None)
 
 
-def _parsed(items: Sequence[Any]) -> tuple[list[Intent], list[_Fault]]:
+def _parsed(items: Sequence[Any]) -> tuple[list[Intent], list[Fault]]:
     intents: list[Intent] = []
-    faults: list[_Fault] = []
+    faults: list[Fault] = []
     lines: dict[str, int] = {}
     for index, item in enumerate(items):
-        line = _line_of_item(items, index)
+        line = line_of_item(items, index)
         intent = _Fields(item, line, faults).intent()
         if intent is None:
             continue
         if intent.name in lines:
             what = f"the name `{intent.name}` is already used at line {lines[intent.name]}"
-            faults.append(_Fault(line, what))
+            faults.append(Fault(line, what))
         lines.setdefault(intent.name, line)
         intents.append(intent)
     return intents, faults
 
 
-def _line_of(item: CommentedMap, key: Any) -> int:
-    try:
-        return int(item.lc.key(key)[0]) + 1
-    except (KeyError, TypeError):
-        return 1
-
-
-def _line_of_item(items: Any, index: int) -> int:
-    places = items.lc.data or {}  # a list with a custom tag has no line
-    return int(places[index][0] if index in places else items.lc.line) + 1
-
-
 class _Fields:
     """Parses one intent; errors are appended to ``faults``, so that all are reported at once."""
 
-    def __init__(self, item: Any, line: int, faults: list[_Fault]) -> None:
+    def __init__(self, item: Any, line: int, faults: list[Fault]) -> None:
         self._item = item
         self._line = line
         self._faults = faults
@@ -185,7 +140,7 @@ class _Fields:
         before = len(self._faults)
         if not isinstance(self._item, CommentedMap):
             self._faults.append(
-                _Fault(self._line, "an intent must be a mapping with name, role and examples")
+                Fault(self._line, "an intent must be a mapping with name, role and examples")
             )
             return None
         for key in self._item:
@@ -260,5 +215,5 @@ class _Fields:
         return tuple(kept.values())
 
     def _fault(self, key: str, what: str) -> None:
-        line = _line_of(self._item, key) if key in self._item else self._line
-        self._faults.append(_Fault(line, what))
+        line = line_of(self._item, key, self._line)
+        self._faults.append(Fault(line, what))

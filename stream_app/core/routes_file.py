@@ -3,18 +3,16 @@
 See ``docs/bundles.md``.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from stream_app.contracts.events import Domain
 from stream_app.core.languages import ANY, normalised
 from stream_app.core.routing import Route, RoutedBundle, Routes
+from stream_app.core.yaml_file import Fault, digest_of, line_of, load
 from stream_app.errors import RapportError
 
 VERSION: Final = 1
@@ -35,11 +33,6 @@ class RoutesFileError(RapportError):
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__("\n".join(faults))
         self.faults = list(faults)
-
-
-def digest_of(raw: bytes) -> str:
-    """The digest that identifies the routes in force in logs."""
-    return hashlib.sha256(raw).hexdigest()[:16]
 
 
 def parse(raw: bytes, name: str) -> Routes:
@@ -84,18 +77,9 @@ class _Reader:
 
     def _loaded(self, raw: bytes) -> CommentedMap | None:
         try:
-            body = YAML(typ="rt", pure=True).load(raw.decode("utf-8"))
-        except UnicodeDecodeError:
-            self.faults.append((1, "not valid UTF-8"))
-            return None
-        except MarkedYAMLError as problem:
-            mark = problem.problem_mark or problem.context_mark
-            what = " ".join(str(problem.problem or "not YAML").split())
-            self.faults.append((mark.line + 1 if mark else 1, f"not YAML: {what}"))
-            return None
-        except (YAMLError, ValueError, RecursionError) as problem:
-            what = str(problem).partition("\n")[0] or type(problem).__name__
-            self.faults.append((1, f"not YAML: {what}"))
+            body = load(raw)
+        except Fault as fault:
+            self.faults.append((fault.line, fault.what))
             return None
         if not isinstance(body, CommentedMap):
             self.faults.append((1, "a file of routes begins with `version: 1`"))
@@ -124,7 +108,7 @@ class _Reader:
                 continue
             if digest and not _DIGEST.fullmatch(str(digest)):
                 self._fault(item, "digest", "`digest` has 64 hexadecimal digits")
-            line = self._line(found, name)
+            line = line_of(found, name, _start(found))
             yield RoutedBundle(name, folder, self._languages(item), str(digest), line)
 
     def _routes(self, body: CommentedMap, names: Sequence[str]) -> Iterator[Route]:
@@ -190,11 +174,8 @@ class _Reader:
                 self._fault(item, key, f"unknown key `{key}`; known are {', '.join(keys)}")
 
     def _fault(self, item: CommentedMap, key: object, what: str) -> None:
-        self.faults.append((self._line(item, key), what))
+        self.faults.append((line_of(item, key, _start(item)), what))
 
-    @staticmethod
-    def _line(item: CommentedMap, key: object) -> int:
-        try:
-            return int(item.lc.key(key)[0]) + 1
-        except (KeyError, TypeError):
-            return int(item.lc.line or 0) + 1
+
+def _start(item: CommentedMap) -> int:
+    return int(item.lc.line or 0) + 1

@@ -1,6 +1,5 @@
 """Parses a file of rules; every error names the file and the line. See ``docs/rules.md``."""
 
-import hashlib
 import re
 import string
 from collections.abc import Callable, Sequence
@@ -8,9 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from msgspec import Struct
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.scalarstring import (
     DoubleQuotedScalarString,
     FoldedScalarString,
@@ -23,6 +20,7 @@ from stream_app.contracts.scores import Severity
 from stream_app.core.conditions import BadExpression, Compiled, condition, number
 from stream_app.core.rules import SEEN, AppliesTo, Duration, Rule, RuleSet
 from stream_app.core.variables import CATALOGUE, Catalogue, Kind
+from stream_app.core.yaml_file import Fault, check_keys, digest_of, line_of, line_of_item, load
 from stream_app.errors import RapportError
 
 VERSION: Final = 1
@@ -77,24 +75,11 @@ class RuleFileError(RapportError):
         self.problems = tuple(problems)
 
 
-class _Fault(Exception):
-    def __init__(self, line: int, what: str, column: int = 1) -> None:
-        super().__init__(what)
-        self.line = line
-        self.column = column
-        self.what = what
-
-
-def _refused(name: str, faults: Sequence[_Fault]) -> RuleFileError:
+def _refused(name: str, faults: Sequence[Fault]) -> RuleFileError:
     return RuleFileError(
         [f"{name}:{fault.line}: {fault.what}" for fault in faults],
         [RuleProblem(fault.line, fault.column, fault.what) for fault in faults],
     )
-
-
-def digest_of(raw: bytes) -> str:
-    """The digest that identifies the rules in force in alerts."""
-    return hashlib.sha256(raw).hexdigest()[:16]
 
 
 def parse(raw: bytes, name: str, catalogue: Catalogue = CATALOGUE) -> RuleSet:
@@ -106,21 +91,21 @@ def parse(raw: bytes, name: str, catalogue: Catalogue = CATALOGUE) -> RuleSet:
         RuleFileError: with all errors found.
     """
     try:
-        body = _loaded(raw)
+        body = load(raw)
         items = _items(body)
-    except _Fault as fault:
+    except Fault as fault:
         raise _refused(name, [fault]) from None
     rules: list[Rule] = []
-    faults: list[_Fault] = []
+    faults: list[Fault] = []
     lines: dict[str, int] = {}
     for index, item in enumerate(items):
-        rule = _Fields(item, _line_of_item(items, index), faults, catalogue).rule()
+        rule = _Fields(item, line_of_item(items, index), faults, catalogue).rule()
         if rule is None:
             continue
-        line = _line_of(item, "name")
+        line = line_of(item, "name")
         if rule.name in lines:
             what = f"the name `{rule.name}` is already used by the rule at line {lines[rule.name]}"
-            faults.append(_Fault(line, what, _column_of(item, "name")))
+            faults.append(Fault(line, what, _column_of(item, "name")))
         lines.setdefault(rule.name, line)
         rules.append(rule)
     if faults:
@@ -129,50 +114,18 @@ def parse(raw: bytes, name: str, catalogue: Catalogue = CATALOGUE) -> RuleSet:
     return RuleSet(tuple(rules), digest_of(raw), catalogue)
 
 
-def _yaml() -> YAML:
-    yaml = YAML(typ="rt", pure=True)
-    yaml.preserve_quotes = True  # columns of quoted expressions
-    return yaml
-
-
-def _loaded(raw: bytes) -> Any:
-    try:
-        return _yaml().load(raw.decode("utf-8"))
-    except UnicodeDecodeError as problem:
-        line = raw[: problem.start].count(b"\n") + 1
-        raise _Fault(line, "not valid UTF-8") from None
-    except MarkedYAMLError as problem:
-        mark = problem.problem_mark or problem.context_mark
-        what = " ".join(str(problem.problem or "not YAML").split())
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise _Fault(line, f"not YAML: {what}", column) from None
-    except (YAMLError, ValueError, RecursionError) as problem:
-        what = str(problem).partition("\n")[0] or type(problem).__name__
-        raise _Fault(1, f"not YAML: {what}") from None
-
-
 def _items(body: Any) -> CommentedSeq:
     if not isinstance(body, CommentedMap):
-        raise _Fault(1, "a file of rules begins with `version: 1` and has a list `rules:`")
-    for key in body:
-        if key not in _TOP:
-            raise _Fault(_line_of(body, key), f"unknown key `{key}`; known are {', '.join(_TOP)}")
-    if body.get("version") != VERSION:
-        line = _line_of(body, "version") if "version" in body else 1
-        raise _Fault(line, f"`version: {VERSION}` is required")
+        raise Fault(1, "a file of rules begins with `version: 1` and has a list `rules:`")
+    check_keys(body, _TOP, VERSION)
     items = body.get("rules")
     if not isinstance(items, CommentedSeq):
-        raise _Fault(_line_of(body, "rules") if "rules" in body else 1, "`rules` is a list")
+        raise Fault(line_of(body, "rules"), "`rules` is a list")
     if len(items) > MAX_RULES:
-        raise _Fault(
-            _line_of(body, "rules"), f"{len(items)} rules are too many; {MAX_RULES} are allowed"
+        raise Fault(
+            line_of(body, "rules"), f"{len(items)} rules are too many; {MAX_RULES} are allowed"
         )
     return items
-
-
-def _line_of(item: CommentedMap, key: object) -> int:
-    """Line number of a key, from 1."""
-    return int(item.lc.key(key)[0]) + 1
 
 
 def _column_of(item: CommentedMap, key: object) -> int:
@@ -180,15 +133,10 @@ def _column_of(item: CommentedMap, key: object) -> int:
     return int(item.lc.key(key)[1]) + 1
 
 
-def _line_of_item(items: CommentedSeq, index: int) -> int:
-    places = items.lc.data or {}  # a list with a custom tag has no line
-    return int(places[index][0] if index in places else items.lc.line) + 1
-
-
 class _Fields:
     """Parses one rule; errors are appended to ``faults``, so that all are reported at once."""
 
-    def __init__(self, item: Any, line: int, faults: list[_Fault], catalogue: Catalogue) -> None:
+    def __init__(self, item: Any, line: int, faults: list[Fault], catalogue: Catalogue) -> None:
         self._item = item
         self._catalogue = catalogue
         self._line = line
@@ -197,14 +145,14 @@ class _Fields:
     def rule(self) -> Rule | None:
         before = len(self._faults)
         if not isinstance(self._item, CommentedMap):
-            self._faults.append(_Fault(self._line, "a rule must be a mapping with name, when etc."))
+            self._faults.append(Fault(self._line, "a rule must be a mapping with name, when etc."))
             return None
         for key in self._item:
             if key not in _KEYS:
                 self._fault(key, f"unknown key `{key}`; known are {', '.join(_KEYS)}")
         for key in _NEEDED:
             if key not in self._item:
-                self._faults.append(_Fault(self._line, f"the rule lacks `{key}`"))
+                self._faults.append(Fault(self._line, f"the rule lacks `{key}`"))
         name = self._text("name", MAX_NAME)
         if name and not _NAME.fullmatch(name):
             self._fault(
@@ -267,8 +215,8 @@ class _Fields:
     def _fault(
         self, key: object, what: str, more_lines: int = 0, column: int | None = None
     ) -> None:
-        line = _line_of(self._item, key) + more_lines
-        self._faults.append(_Fault(line, what, column or _column_of(self._item, key)))
+        line = line_of(self._item, key) + more_lines
+        self._faults.append(Fault(line, what, column or _column_of(self._item, key)))
 
     def _text(self, key: str, longest: int) -> str:
         found = self._item.get(key)
@@ -368,9 +316,9 @@ class _Fields:
         for key, value in found.items():
             right = isinstance(value, str) and len(value) <= MAX_NAME
             if not isinstance(key, str) or not _LABEL.fullmatch(key) or not right:
-                line = _line_of(found, key) if isinstance(found, CommentedMap) else self._line
+                line = line_of(found, key) if isinstance(found, CommentedMap) else self._line
                 what = f"the label `{key}`: a name of letters, digits and _, and a short text"
-                self._faults.append(_Fault(line, what))
+                self._faults.append(Fault(line, what))
         return {str(key): str(value) for key, value in sorted(found.items(), key=str)}
 
     def _words(self, key: str, known: set[str] | None = None) -> frozenset[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import sqlalchemy as sa
 from pydantic import Field
 
-from stream_app.core.rule_file import digest_of
+from stream_app.core.yaml_file import digest_of
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import NotFound, StateConflict
 from stream_app.store.tables import rule_adoptions, rule_versions

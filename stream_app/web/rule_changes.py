@@ -6,8 +6,9 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from stream_app.core.intent_variables import catalogue
-from stream_app.core.rule_file import RuleFileError, digest_of, parse
+from stream_app.core.rule_file import RuleFileError, parse
 from stream_app.core.rules import RuleSet
+from stream_app.core.yaml_file import digest_of
 from stream_app.settings import RulesSource
 from stream_app.store import audit, rule_versions
 from stream_app.store.audit import AuditAction

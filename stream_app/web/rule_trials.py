@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Annotated, Final
 
 from msgspec import structs
@@ -13,7 +12,6 @@ from stream_app.core.environment import Policy
 from stream_app.core.recorded_session import BundleModels, NotReproducible, RecordedSession, replay
 from stream_app.core.rule_trial import Comparison, RuleComparison
 from stream_app.core.rules import RuleSet
-from stream_app.core.window import WindowPolicy
 from stream_app.errors import RowRefused
 from stream_app.settings import Settings
 from stream_app.store import baselines
@@ -170,14 +168,8 @@ class _Run:
 
 def policy_of(settings: Settings, models: BundleModels) -> Policy:
     """The core's policy for sessions that are stored, and so had consent."""
-    before, after = models.window
     return Policy(
-        WindowPolicy(
-            before=before if settings.window_before is None else settings.window_before,
-            after=after if settings.window_after is None else settings.window_after,
-            reorder_turns=settings.reorder_turns,
-            reorder_wait=timedelta(seconds=settings.reorder_wait),
-        ),
+        settings.window_of(models.window),
         require_consent=False,
         restrictions=settings.restrictions,
     )

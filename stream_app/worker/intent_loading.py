@@ -7,12 +7,13 @@ import structlog
 
 from stream_app.core.encodings import Encodings
 from stream_app.core.heads import Head
-from stream_app.core.intent_file import IntentFileError, digest_of, parse
+from stream_app.core.intent_file import IntentFileError, parse
 from stream_app.core.intent_variables import catalogue
 from stream_app.core.intents import IntentReader
 from stream_app.core.ports import Scorer
 from stream_app.core.rule_file import RuleFileError
 from stream_app.core.rules import RulesDoNotFit
+from stream_app.core.yaml_file import digest_of
 from stream_app.inference import intents
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.rule_loading import RuleReloader

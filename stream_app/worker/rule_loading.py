@@ -6,9 +6,10 @@ import structlog
 
 from stream_app.core.alerting import Alerting
 from stream_app.core.intent_variables import with_intents_of
-from stream_app.core.rule_file import RuleFileError, digest_of, parse
+from stream_app.core.rule_file import RuleFileError, parse
 from stream_app.core.rules import RulesDoNotFit, RuleSet
 from stream_app.core.variables import Catalogue
+from stream_app.core.yaml_file import digest_of
 from stream_app.store.rule_sources import RuleSource
 from stream_app.worker.metrics import WorkerMetrics
 

@@ -1,6 +1,5 @@
 """A platform with ended sessions, supervisors who rate them by a rule, and the bundle's folder."""
 
-import hashlib
 import json
 import random
 from collections.abc import Callable
@@ -11,17 +10,17 @@ import msgspec
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.inference.bundle import FORMAT, MANIFEST
+from stream_app.inference.bundle import MANIFEST
 from stream_app.store import ratings, tables
 from stream_app.store.ratings import Judgement
 from stream_app.store.repository import Store
 from tests.fakes import FakeScorer
+from tests.inference.test_bundle_folder import FILES, manifest
 from tests.store import batches, judging
 
 HEAD: Final = MECHANISMS[0]
 TURNS: Final = 12
 COUNSELLORS: Final = 8
-FILES: Final = {"encoder.onnx": b"encoder", "head.onnx": b"head", "tokenizer.json": b"{}"}
 
 Rule = Callable[[int, random.Random], int]
 """What a supervisor says of a turn, by the model's level."""
@@ -44,25 +43,13 @@ def bundle_folder(path: Path) -> Path:
         (path / name).write_bytes(raw)
     head = {"dimension": "expressed", "kind": "level", "roles": ["counsellor"]}
     content: dict[str, Any] = {
-        "format": FORMAT,
+        **manifest(),
         "name": "fake",
-        "version": "1",
-        "profile": "fp32",
-        "encoder": {
-            "file": "encoder.onnx",
-            "hidden_size": 4,
-            "max_tokens": 8,
-            "batch_independent": True,
-        },
-        "head": {"file": "head.onnx", "slots": 6},
-        "tokenizer": {"file": "tokenizer.json"},
-        "window": {"before": 3, "after": 3},
         "heads": [
             {"name": name, "labels": ["none", "weak", "strong"], **head} for name in MECHANISMS
         ],
         "empathy": msgspec.to_builtins(FakeScorer.empathy),
         "outcomes": msgspec.to_builtins(FakeScorer.outcomes),
-        "files": {name: hashlib.sha256(raw).hexdigest() for name, raw in FILES.items()},
         "an_unknown_field": 7,
     }
     (path / MANIFEST).write_text(json.dumps(content), "utf-8")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_app.core.rule_file import digest_of
+from stream_app.core.yaml_file import digest_of
 from stream_app.store import rule_versions
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import NotFound, StateConflict

@@ -6,8 +6,9 @@ import pytest
 import structlog
 from msgspec import structs
 
-from stream_app.core.rule_file import RuleFileError, digest_of
+from stream_app.core.rule_file import RuleFileError
 from stream_app.core.rules import RuleSet
+from stream_app.core.yaml_file import digest_of
 from stream_app.store import rule_versions, tables
 from stream_app.store.repository import Store
 from stream_app.store.rule_sources import AdoptedRules, RuleFile, load

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from stream_app import bootstrap
-from stream_app.core.rule_file import digest_of
+from stream_app.core.yaml_file import digest_of
 from stream_app.settings import RulesSource, Settings
 from stream_app.store import alert_actions, audit, rule_versions, tables
 from stream_app.store.judgements import Reason
