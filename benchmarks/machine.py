@@ -8,6 +8,8 @@ import onnxruntime
 import psutil
 from msgspec import Struct
 
+from stream_app.bootstrap import usable_cores
+
 
 class Machine(Struct, frozen=True):
     """``load``: one-minute load average before the run."""
@@ -21,16 +23,11 @@ class Machine(Struct, frozen=True):
     load: float
 
 
-def cores() -> int:
-    """Number of cores available to this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def here() -> Machine:
     """Describe this machine now."""
     return Machine(
         processor=_processor(),
-        cores=cores(),
+        cores=usable_cores(),
         memory_gib=round(psutil.virtual_memory().total / 2**30),
         system=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from benchmarks.machine import cores
+from stream_app.bootstrap import usable_cores
 from stream_app.inference import bundle as bundles
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ class Options(Struct, frozen=True):
     rounds: int
     quick: bool = False
     kafka: bool = False
-    cores: int = cores()
+    cores: int = usable_cores()
     turns: tuple[int, ...] = ()
     say: Callable[[str], None] = lambda _: None
 

@@ -469,12 +469,8 @@ def practice_model(settings: Settings) -> "PracticeModel":
 
     def load() -> LoadedModel:
         loaded = scorer(settings)
-        before, after = loaded.window
-        return LoadedModel(
-            loaded,
-            before if settings.window_before is None else settings.window_before,
-            after if settings.window_after is None else settings.window_after,
-        )
+        window = settings.window_of(loaded.window)
+        return LoadedModel(loaded, window.before, window.after)
 
     return PracticeModel(
         load,
@@ -490,11 +486,9 @@ def _shadow(store: Store, scorer: "OnnxScorer", tried: "OnnxScorer", faults: Cou
         faults.inc()
         log.warning("shadow.failed", error=type(problem).__name__)
 
-    manifest = tried.bundle.manifest
-    registered = msgspec.to_builtins(manifest)
+    registered = msgspec.to_builtins(tried.bundle.manifest)
     shadow_scores.register(store, tried.bundle_id, tried.bundle.digest, registered)
-    shares = bundles.share_encoder(manifest, scorer.bundle.manifest)
-    return Shadow(tried, on_fault, shares_encoder=shares)
+    return Shadow(tried, on_fault, shares_encoder=tried.encoder is scorer.encoder)
 
 
 def worker(
