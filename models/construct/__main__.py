@@ -35,6 +35,7 @@ from models.construct.benchmark import (
 )
 from models.construct.bundle_scores import score_both_views, score_with_bundle
 from models.construct.fit import Part, fit, labelled_answers
+from models.construct.memory import memory_rows
 from models.construct.plain import SPANS
 from models.construct.scoring import Scored, score
 from models.construct.traces import SessionTrace, trace_sessions, turn_features
@@ -66,6 +67,7 @@ PROTOCOL = {
     "quarter",
     "misplaced": "two sessions of six strongly empathic answers of EPITOME swap their answers; the "
     "control is the same sessions with their own answers, so that labels and lengths are the same",
+    "lengths": "composed sessions of three, six and twelve exchanges, their answers drawn alike",
     "plain": "means of expected EPITOME totals of all, the last five and the last three counsellor "
     "turns, from the scores known at that turn, on the same sessions",
     "degraded": "counsellor turns from the onset on replaced; the control has the same turns "
@@ -190,6 +192,7 @@ def shipped(
         **by_measure(watched, figures.by_risk),
         "plain": {span: by_measure(watched, figures.by_plain_mean(span)) for span in SPANS},
         "alerts": {d: figures.alerts(watched, {0: model.enter}, d) for d in DOMAINS_COMPOSED},
+        "memory": memory_rows(made, scored, heads, model),
     }
     out.write_text(json.dumps(_without_nan(report), indent=1, allow_nan=False) + "\n")
     print(targets(report, None))
@@ -200,6 +203,7 @@ def by_measure(watched: Sequence[SessionTrace], measure: figures.Measure) -> dic
     composed = DOMAINS_COMPOSED
     return {
         "composed": {d: figures.composed(watched, d, measure) for d in composed},
+        "lengths": {d: figures.lengths(watched, d, measure) for d in composed},
         "misplaced": {d: figures.misplaced(watched, d, measure) for d in composed},
         "degraded": {d: figures.degraded(watched, d, measure) for d in composed},
         "confounds": {

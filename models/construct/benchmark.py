@@ -7,7 +7,8 @@ an onset onwards are replaced by answers labelled as showing no mechanism, by an
 dialogue, or by advice; the control replaces the same turns by strongly empathic answers of similar
 length. *Misplaced*: two sessions of strongly empathic EPITOME answers that have swapped their
 answers; the control is the same two sessions with their own, *fitting* answers, so that labels and
-lengths are the same on both sides. *Real*: unchanged sessions, for the reference distributions.
+lengths are the same on both sides. *Lengths*: composed sessions of three, six and twelve exchanges.
+*Real*: unchanged sessions, for the reference distributions.
 *Rated*: the conversations of EmpatheticExchanges, with human ratings of empathy.
 
 All parts of a session come from one fold, so that this fold's model has seen none of it.
@@ -41,6 +42,7 @@ Kind = Literal[
     "strong",
     "misplaced",
     "fitting",
+    "lengths",
 ]
 Onset = Literal["turn 3", "half"]
 Share = Literal["every", "every second"]
@@ -49,6 +51,9 @@ EXCHANGES = 6
 LEAN = 1.2
 """A composed session draws its answers with weights exp(lean * total), lean uniform in +-LEAN."""
 COMPOSED_A_FOLD = 240
+LENGTHS = (3, 6, 12)
+"""Exchanges of the sessions that differ in length, equally often."""
+OF_LENGTHS_A_FOLD = 240
 CHATS_A_FOLD = 50
 CONTROLS = 30
 """A control is drawn from this many strongly empathic answers, those nearest in length."""
@@ -230,26 +235,49 @@ def rated(data_dir: Path, own: Own, fold: int) -> BenchmarkSessions:
 def composed(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
     """Compose sessions of six exchanges, each in both domains."""
     made = BenchmarkSessions()
-    totals = np.array([answer.total or 0 for _, answer in parts.pairs])
     for number in range(COMPOSED_A_FOLD):
-        lean = chance.uniform(-LEAN, LEAN)
-        weight = np.exp(lean * totals)
-        drawn = np.random.default_rng(chance.getrandbits(32)).choice(
-            len(totals), EXCHANGES, replace=False, p=weight / weight.sum()
-        )
-        turns = [
-            turn
-            for place in drawn
-            for turn in (
-                RatedTurn(CLIENT, parts.pairs[place][0]),
-                RatedTurn(COUNSELLOR, parts.pairs[place][1].text),
-            )
-        ]
-        known = Known("composed", "", fold, totals=tuple(int(totals[place]) for place in drawn))
-        for domain in DOMAINS_COMPOSED:
-            key = f"composed:{fold}:{number}:{domain}"
-            made.add(RatedSession("esconv", key, turns), replace(known, domain=domain))
+        _add_composed(made, parts, fold, number, chance, "composed", EXCHANGES)
     return made
+
+
+def of_lengths(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
+    """Compose sessions of three, six and twelve exchanges, each in both domains.
+
+    Their answers are drawn alike, so that length says nothing about the labelled empathy.
+    """
+    made = BenchmarkSessions()
+    for number in range(OF_LENGTHS_A_FOLD):
+        exchanges = LENGTHS[number % len(LENGTHS)]
+        _add_composed(made, parts, fold, number, chance, "lengths", exchanges)
+    return made
+
+
+def _add_composed(
+    made: BenchmarkSessions,
+    parts: Parts,
+    fold: int,
+    number: int,
+    chance: random.Random,
+    kind: Kind,
+    exchanges: int,
+) -> None:
+    totals = np.array([answer.total or 0 for _, answer in parts.pairs])
+    weight = np.exp(chance.uniform(-LEAN, LEAN) * totals)
+    drawn = np.random.default_rng(chance.getrandbits(32)).choice(
+        len(totals), exchanges, replace=False, p=weight / weight.sum()
+    )
+    turns = [
+        turn
+        for place in drawn
+        for turn in (
+            RatedTurn(CLIENT, parts.pairs[place][0]),
+            RatedTurn(COUNSELLOR, parts.pairs[place][1].text),
+        )
+    ]
+    known = Known(kind, "", fold, totals=tuple(int(totals[place]) for place in drawn))
+    for domain in DOMAINS_COMPOSED:
+        key = f"{kind}:{fold}:{number}:{domain}"
+        made.add(RatedSession("esconv", key, turns), replace(known, domain=domain))
 
 
 def swapped(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
@@ -355,6 +383,7 @@ def build_benchmark(data_dir: Path, own: Own, fold: int, seed: int) -> Benchmark
         real(parts, fold, seeded_random(seed, fold, "real")),
         rated(data_dir, own, fold),
         composed(parts, fold, seeded_random(seed, fold, "composed")),
+        of_lengths(parts, fold, seeded_random(seed, fold, "lengths")),
         swapped(parts, fold, seeded_random(seed, fold, "swapped")),
         degraded(parts, fold, seeded_random(seed, fold, "degraded")),
     ):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from models.construct.benchmark import EXCHANGES, Kind
+from models.construct.benchmark import EXCHANGES, LENGTHS, Kind
 from models.construct.traces import SessionTrace
 from models.resampling import auroc, interval, spearman
 
@@ -71,6 +71,36 @@ def composed(
         "spearman": interval(groups, lambda rows: spearman(-end[rows], truth[rows])),
         "auroc_after_six": interval(groups, lambda rows: auroc(low[rows], end[rows])),
         "auroc_after_three": interval(groups, lambda rows: auroc(low[rows], half[rows])),
+    }
+
+
+def lengths(
+    found: Sequence[SessionTrace], domain: str, measure: Measure = by_risk
+) -> dict[str, Any]:
+    """The measure at the end of composed sessions that differ in length alone.
+
+    `given_labelled`: partial rank correlation with the number of exchanges, the labelled mean held
+    constant. `by_third`: the mean measure by length in sessions of low, middle and high labelled
+    empathy; more evidence should raise the risk of the low third and lower that of the high one.
+    """
+    own = [w for w in found if w.known.kind == "lengths" and w.known.domain == domain]
+    truth = np.array([float(np.mean(w.known.totals)) for w in own])
+    count = np.array([float(len(w.known.totals)) for w in own])
+    value = np.array([measure(w, None) for w in own])
+    third = np.searchsorted(np.quantile(truth, [1 / 3, 2 / 3]), truth)
+    return {
+        "sessions": len(own),
+        "given_labelled": interval(
+            np.arange(len(own)), lambda rows: partial(value[rows], count[rows], [truth[rows]])
+        ),
+        "by_third": {
+            name: {
+                str(length): float(value[(third == number) & (count == length)].mean())
+                for length in LENGTHS
+                if ((third == number) & (count == length)).any()
+            }
+            for number, name in enumerate(("low", "middle", "high"))
+        },
     }
 
 

@@ -9,21 +9,16 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.batches import FINAL, Segment, Window, tokenise
-from models.calibrate import Calibration
 from models.data.corpora import Conversation
 from models.data.rated_sessions import RatedSession
-from models.encoder import load_tokenizer
-from models.evaluate.predict import Predictions, predict
-from models.evaluate.report import Metrics, measure, rounded
+from models.evaluate.exported import Measured, measured
+from models.evaluate.report import rounded
 from models.labels import CLIENT, ROLE_NAMES
-from models.onnx_model import OnnxModel
 from models.outcomes.labels import CHAT_FAILED, SPECS
 from models.replay import START
 from models.resampling import auroc, interval
@@ -33,53 +28,14 @@ from stream_app.core.outcomes import outcome_risks
 from stream_app.core.pipeline import Pipeline, Received, Source
 from stream_app.core.session_state import Versioned
 from stream_app.core.window import WindowPolicy
-from stream_app.inference.bundle import Bundle, Manifest
+from stream_app.inference.bundle import Bundle
 from stream_app.inference.scorer import OnnxScorer
 
 BATCH = 256
 """Turns per call, as in a worker."""
 TIMED_TURNS = 1024
 FIGURES = ("accuracy", "macro_f1")
-SPANS = ("token_f1", "iou_f1")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One bundle's predictions and metrics on the held-out turns."""
-
-    predictions: Predictions
-    metrics: Metrics
-    calibration: Calibration
-
-
-def calibration_of(manifest: Manifest) -> Calibration:
-    """Convert the manifest's calibration to the training code's type."""
-    heads = manifest.heads
-    return Calibration(
-        temperatures={head.name: head.temperature for head in heads},
-        biases={head.name: head.bias for head in heads if head.bias},
-        offsets={head.name: head.offsets for head in heads if head.offsets},
-        thresholds={head.name: head.rationale.threshold for head in heads if head.rationale},
-        abstain_below={head.name: head.abstain_below for head in heads},
-    )
-
-
-def measured(
-    bundle: Bundle, test: list[Conversation], window: Window = FINAL, threads: int = 1
-) -> Measured:
-    """Run the bundle's graphs on the test part."""
-    manifest = bundle.manifest
-    tokenizer = load_tokenizer(bundle.file(manifest.tokenizer.file))
-    segments: list[Segment] = tokenise(test, tokenizer)
-    model = OnnxModel(
-        bundle.file(manifest.encoder.file),
-        bundle.file(manifest.head.file),
-        threads=threads,
-        alone=not manifest.encoder.batch_independent,
-    )
-    calibration = calibration_of(manifest)
-    predictions = predict(model, segments, window, tokenizer)
-    return Measured(predictions, measure(predictions, calibration), calibration)
+SPANS = ("token_f1_gold", "iou_f1_gold", "token_f1", "iou_f1")
 
 
 def heads(large: Measured, small: Measured) -> dict[str, Any]:

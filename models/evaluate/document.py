@@ -34,6 +34,7 @@ COMMANDS = {
     "encoder_mean": "python -m models.methods.encoder_mean --encoder FOLDER",
     "levels": "python -m models.evaluate",
     "rationales": "python -m models.evaluate",
+    "gold_rationales": "python -m models.evaluate.gold_rationales",
     "strategies": "python -m models.evaluate",
     "annomi": "python -m models.evaluate",
     "intents": "python -m models.evaluate",
@@ -116,8 +117,9 @@ def section(files: dict[str, Any], name: str, make: Make | None = None) -> str:
 TARGET_NOTES = """\
 Intervals are at 95 %: Student's over the folds where a figure is a mean of folds (five folds, so
 it is rough), else the interval in the figure's own table. "Uncertain" marks a figure whose interval
-contains the target. Targets are this project's own, set before training; reaching one says nothing
-about the published figures in the same row."""
+contains the target. Gold rationales are the shipped bundle's, on the tenth of EPITOME that its
+training left out; the other rows of EPITOME are the folds'. Targets are this project's own, set
+before training; reaching one says nothing about the published figures in the same row."""
 
 
 def targets(files: dict[str, Any]) -> str:
@@ -362,6 +364,11 @@ SECTIONS: tuple[Section, ...] = (
     ("Low empathy: the shipped bundle", "construct_shipped", _tolerant(shipped_section)),
     ("EPITOME levels", "levels", _levels),
     ("Rationales", "rationales", _with_folds(tables.rationales, tables.RATIONALE_NOTES)),
+    (
+        "Rationales of the shipped bundle",
+        "gold_rationales",
+        _tolerant(sections.gold_rationales),
+    ),
     ("Micromodels, run here", "micromodels", _tolerant(sections.micromodels)),
     ("A second encoder", "encoder_mean", _tolerant(sections.encoder_mean)),
     ("ESConv strategies", "strategies", _strategies),

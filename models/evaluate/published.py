@@ -153,9 +153,9 @@ def _epitome_targets() -> list[Target]:
     for metric, wanted in _RATIONALE_TARGETS.items():
         for name, value in zip(_SHORT, wanted, strict=True):
             what = f"rationale {_SHORT[name]}, {_WORDS[metric]}"
-            place = ("rationales", "rows", name)
+            place, gold = ("rationales", "rows", name), ("gold_rationales", "rows", name)
             rows.append(
-                Target(f"{what}, gold rationales", (*place, f"{metric}_gold", "mean"), None)
+                Target(f"{what}, gold rationales", (*gold, f"{metric}_gold", "value"), None)
             )
             published = f"micromodels {MICROMODELS[name][metric]:.1f}"
             lenient = f"{what}, two empty masks count as correct"

@@ -252,3 +252,32 @@ def encoder_mean(content: Content) -> str:
             + ".",
         ]
     )
+
+
+GOLD_NOTES = """\
+`{bundle}` on the tenth of EPITOME's pairs that its training left out; 95 % intervals resample
+seeker posts. "All" counts two empty rationales as correct, which "always empty"
+gets, too."""
+
+
+def gold_rationales(content: Content) -> str:
+    """Rationales of the shipped bundle: responses with a gold rationale first, then all."""
+    rows = [
+        [
+            name,
+            *(str(row["responses"]), str(row["with_gold"])),
+            *(_rate(row[key]) for key in ("token_f1_gold", "iou_f1_gold", "token_f1", "iou_f1")),
+            f"{100 * row['always_empty']:.1f}",
+        ]
+        for name, row in content["rows"].items()
+    ]
+    header = [
+        *("mechanism", "responses", "with gold rationale", "**token F1, gold**"),
+        *("**IOU-F1, gold**", "token F1, all", "IOU-F1, all", "always empty, all"),
+    ]
+    return "\n\n".join([GOLD_NOTES.format(bundle=content["bundle"]), table(header, rows)])
+
+
+def _rate(found: Content) -> str:
+    value, low, high = (100 * found[key] for key in ("value", "low", "high"))
+    return f"{value:.1f} ({low:.1f} to {high:.1f})"
