@@ -51,7 +51,7 @@ def _words(training: list[Conversation]) -> LevelScorer:
 
 
 def _micromodels(training: list[Conversation]) -> LevelScorer:
-    from models.methods.micromodels import fit_levels  # noqa: PLC0415
+    from models.methods.micromodels.scorer import fit_levels  # noqa: PLC0415
     from models.methods.sentence_vectors import SentenceEncoder  # noqa: PLC0415
 
     scorer = fit_levels(training)
