@@ -20,7 +20,7 @@ from models.data import Conversation, load_for_command
 from models.encoder import ADAPTED, encoder_name
 from models.evaluate import report
 from models.labels import RATIONALE_ORDER
-from models.methods import baselines_page, resumable, results
+from models.methods import baselines_page, results, resumable
 from models.methods.bi_encoder.design import DESIGNS, Design
 from models.methods.bi_encoder.model import parameters_of
 from models.methods.bi_encoder.training import Fitted, Hyperparameters, Reading, fit

@@ -1,4 +1,4 @@
-"""`python -m models.methods.micromodels.explain TEXT`: explain the micromodels' reading of a text."""
+"""`python -m models.methods.micromodels.explain TEXT`: explain a response's levels."""
 
 from __future__ import annotations
 

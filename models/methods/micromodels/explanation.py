@@ -108,12 +108,11 @@ def _decision(fitted: Micromodels, head: str, features: Floats) -> Decision:
 
 def in_words(explanation: Explanation) -> str:
     """The explanation as lines of text."""
-    lines = []
-    for match in explanation.matches:
-        lines.append(
-            f"micromodel {match.mechanism}: {match.similarity:.2f}, "
-            f'"{match.sentence}" is most similar to the seed "{match.seed}"'
-        )
+    lines = [
+        f"micromodel {match.mechanism}: {match.similarity:.2f}, "
+        f'"{match.sentence}" is most similar to the seed "{match.seed}"'
+        for match in explanation.matches
+    ]
     for decision in explanation.decisions:
         shares = ", ".join(
             f"{LEVELS[level]} {100 * share:.0f} %"

@@ -13,7 +13,7 @@ import torch
 import typer
 
 from models.data import load_for_command
-from models.methods import resumable, results
+from models.methods import results, resumable
 from models.methods.window_classifier import page
 from models.methods.window_classifier.design import PLANNED, design_of
 from models.methods.window_classifier.measure import Amount, row_of
@@ -62,7 +62,13 @@ def main(
     conversations = load_for_command(data_dir)
     for design in designs:
         row = row_of(
-            design, conversations, folds or [0], Amount(share, test_share), chosen, encoder, checkpoints
+            design,
+            conversations,
+            folds or [0],
+            Amount(share, test_share),
+            chosen,
+            encoder,
+            checkpoints,
         )
         print(results.write_row(page.NAME, design.key, row, page.COMMAND, out))
         page.write(out, pages)

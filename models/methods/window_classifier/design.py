@@ -6,13 +6,17 @@ import re
 from dataclasses import dataclass
 from typing import get_args
 
-from models.labels import HEADS_BY_NAME, RATIONALE_ORDER
+from models.labels import HEADS_BY_NAME, RATED, RATIONALE_ORDER
 from models.losses import LossName
 
 MOST = 3
 """Turns on either side of the target, at most."""
 
-TASKS: dict[str, tuple[str, ...]] = {"levels": RATIONALE_ORDER, "strategy": ("strategy",)}
+TASKS: dict[str, tuple[str, ...]] = {
+    "levels": RATIONALE_ORDER,
+    "strategy": ("strategy",),
+    "perceived": (RATED,),
+}
 """Heads that one classifier learns together; all heads of a task are of one corpus."""
 
 KEY = re.compile(r"(?P<task>\w+)-(?P<before>\d)-(?P<after>\d)-(?P<loss>\w+)")
@@ -92,6 +96,7 @@ PLANNED = tuple(
         "levels-1-0-focal",
         "levels-1-0-ldam",
         "levels-0-0-cross_entropy",
+        "perceived-3-3-cross_entropy",
     )
 )
 """The paper's ablations of loss and context; EPITOME's pairs have one turn before the target."""

@@ -102,9 +102,5 @@ def row_of(
     }
     if "strategy" in design.heads:
         column = design.heads.index("strategy")
-        row["tasks"] = task_figures(
-            [g[:, column] for g in gold], [a[:, column] for a in given]
-        )
+        row["tasks"] = task_figures([g[:, column] for g in gold], [a[:, column] for a in given])
     return row
-
-

@@ -8,7 +8,6 @@ from typing import Any
 
 from models.evaluate.published import XU_JIANG_CONTEXT, XU_JIANG_LOSSES
 from models.evaluate.tables import NONE, percent, spread, table
-from models.labels import RATIONALE_ORDER
 from models.methods.results import FOLDER as RESULTS
 from models.methods.results import read
 from models.methods.window_classifier.design import PLANNED, Design, design_of
@@ -46,14 +45,21 @@ preceding turn and none that follows. Beside other methods: [Methods compared](c
 
 {levels}
 
+## Perceived empathy (EmpatheticExchanges)
+
+An answer that a third party rated 4 or 5 of 5, or lower; the rating is the target as a share.
+
+{perceived}
+
 ## Differences from the paper
 
-- The encoder is {encoder} (theirs: BERT-large, RoBERTa-large and the encoders of Flan-T5, of 325 M
-  to 1.2 B parameters); `--encoder FOLDER` takes another.
+- The encoder is {encoder} (22 M parameters; theirs: BERT-large, RoBERTa-large and
+  the encoders of Flan-T5, of 325 M to 1.2 B parameters); `--encoder FOLDER` takes another.
 - {setting}
 - One classifier learns all labels of a task (the eight strategies, or the three mechanisms); theirs
   is one for each label.
-- Their third corpus, customer service with four perceived dimensions, is not public.
+- Their third corpus, customer service with four perceived dimensions, is not public; rated answers
+  stand for the perceived side.
 
 ## Published
 
@@ -71,8 +77,8 @@ python -m models.methods.window_classifier --only strategy-3-0-focal --folds 0 -
 python -m models.methods.window_classifier --share 0.1 --test-share 0.2 --no-bf16
 ```
 
-A row is TASK-BEFORE-AFTER-LOSS: `strategy` or `levels`, 0 to 3 turns before and after, and a loss
-of `models/losses.py`. An interrupted training continues from its last checkpoint.
+A row is TASK-BEFORE-AFTER-LOSS: `strategy`, `levels` or `perceived`, 0 to 3 turns before and after,
+and a loss of `models/losses.py`. An interrupted training continues from its last checkpoint.
 """
 
 
@@ -90,43 +96,32 @@ def _amount(row: Content) -> list[str]:
     ]
 
 
-AMOUNT = ("folds", "training turns", "tested turns")
+START = ("window", "loss", "folds", "training turns", "tested turns")
+FIGURES = {"accuracy": "accuracy", "macro_f1": "macro-F1", "mcc": "MCC"}
+LEVELS = FIGURES | {"f1_weak": "F1 of weak", "f1_strong": "F1 of strong"}
+LOSSES = {"cross_entropy": "cross-entropy", "ldam": "LDAM"}
 
 
-def strategies(rows: Content) -> str:
-    """The table of the strategy head."""
-    header = ("window", "loss", *AMOUNT, "accuracy", "macro-F1", "MCC", "tasks' F1", "tasks' acc.")
+def rows_of(task: str, names: dict[str, str], rows: Content) -> str:
+    """The table of a task: means over its heads, and for strategies over the seven tasks."""
+    seven = {"f1": "tasks' F1", "accuracy": "tasks' acc."} if task == "strategy" else {}
     cells = []
-    for design in (each for each in designs(rows) if each.task == "strategy"):
+    for design in (each for each in designs(rows) if each.task == task):
         row = rows.get(design.key)
-        start = [design.context, design.loss.replace("_", "-")]
+        start = [design.context, LOSSES.get(design.loss, design.loss)]
         if row is None:
-            cells.append([*start, NOT_MEASURED, *([NONE] * 7)])
+            cells.append([*start, NOT_MEASURED, *([NONE] * (2 + len(names) + len(seven)))])
             continue
-        head, tasks = row["heads"]["strategy"], row["tasks"]
-        figures = [spread(head[name]) for name in ("accuracy", "macro_f1", "mcc")]
-        means = [spread(tasks[name]) for name in ("f1", "accuracy")]
-        cells.append([*start, *_amount(row), *figures, *means])
-    return table(header, cells, left=2)
-
-
-def levels(rows: Content) -> str:
-    """The table of EPITOME's levels."""
-    header = ("window", "loss", *AMOUNT, "accuracy", "macro-F1", "MCC", "F1 of weak", "F1 of strong")
-    names = ("accuracy", "macro_f1", "mcc", "f1_weak", "f1_strong")
-    cells = []
-    for design in (each for each in designs(rows) if each.task == "levels"):
-        row = rows.get(design.key)
-        start = [design.context, design.loss.replace("_", "-")]
-        if row is None:
-            cells.append([*start, NOT_MEASURED, *([NONE] * 7)])
-            continue
-        figures = [
-            percent(mean(row["heads"][head][name]["mean"] for head in RATIONALE_ORDER))
+        heads = [row["heads"][head] for head in design.heads]
+        means = [
+            spread(heads[0][name])
+            if len(heads) == 1
+            else percent(mean(head[name]["mean"] for head in heads))
             for name in names
         ]
-        cells.append([*start, *_amount(row), *figures])
-    return table(header, cells, left=2)
+        means += [spread(row["tasks"][name]) for name in seven]
+        cells.append([*start, *_amount(row), *means])
+    return table((*START, *names.values(), *seven.values()), cells, left=2)
 
 
 def setting(rows: Content) -> str:
@@ -161,8 +156,9 @@ def write(results: Path = RESULTS, folder: Path = FOLDER) -> Path:
     rows = read(NAME, results).get("rows", {})
     encoders = sorted({row["encoder"] for row in rows.values()}) or ["all-MiniLM-L6-v2"]
     text = TEXT.format(
-        strategies=strategies(rows),
-        levels=levels(rows),
+        strategies=rows_of("strategy", FIGURES, rows),
+        levels=rows_of("levels", LEVELS, rows),
+        perceived=rows_of("perceived", FIGURES, rows),
         encoder=", ".join(encoders),
         setting=setting(rows),
         published=published(),

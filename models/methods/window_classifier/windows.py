@@ -79,24 +79,29 @@ class Windows:
     def example(self, turns: Sequence[Turn], position: int, conversation: str = "") -> Example:
         """The window of the turn at `position`.
 
-        A preceding turn that is too long keeps its last tokens, a following one its first: those
-        nearest to the target.
+        In a window that is too long, preceding turns keep their last tokens and following ones
+        their first: those nearest to the target.
         """
         target = turns[position]
         preceding = turns[max(0, position - self.design.before) : position]
         following = turns[position + 1 : position + 1 + self.design.after]
         own = self._plain(target.text)[: WINDOW_TOKENS // 2]
+        before = [self._plain(turn.text) for turn in preceding]
+        after = [self._plain(turn.text) for turn in following]
         marks = sum(len(self.roles[turn.role]) + 1 for turn in (*preceding, target, *following)) + 1
-        neighbours = len(preceding) + len(following)
-        room = max(1, (WINDOW_TOKENS - len(own) - marks) // max(1, neighbours))
+        room = WINDOW_TOKENS - len(own) - marks
+        if sum(map(len, (*before, *after))) > room:
+            share = room // (len(before) + len(after))
+            before = [text[max(0, len(text) - share) :] for text in before]
+            after = [text[:share] for text in after]
         ids = [self.first]
-        for turn in preceding:
-            ids += [*self.roles[turn.role], *self._plain(turn.text)[-room:], self.separator]
+        for turn, text in zip(preceding, before, strict=True):
+            ids += [*self.roles[turn.role], *text, self.separator]
         ids += self.roles[target.role]
         start = len(ids)
         ids += [*own, self.separator]
-        for turn in following:
-            ids += [*self.roles[turn.role], *self._plain(turn.text)[:room], self.separator]
+        for turn, text in zip(following, after, strict=True):
+            ids += [*self.roles[turn.role], *text, self.separator]
         labels = tuple(target.labels[head] for head in self.design.heads if head in target.labels)
         return Example(tuple(ids), start, start + max(1, len(own)), labels, conversation)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def test_smaller_sets_are_within_larger_ones(count: int, sizes: list[int]) -> No
     for kept in (most_triggered(products, THETA, sizes), drawn(count, sizes, "x")):
         sets = [set(kept[size].tolist()) for size in sizes]
         assert [len(each) for each in sets] == sizes
-        assert all(small <= large for large, small in zip(sets, sets[1:], strict=False))
+        assert all(small <= large for large, small in itertools.pairwise(sets))
 
 
 @pytest.fixture(scope="module")
@@ -135,9 +136,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("encoded")
-def test_the_commands_write_the_page_and_explain_a_text(
-    tmp_path: Path, tiny_corpora: Path
-) -> None:
+def test_the_commands_write_the_page_and_explain_a_text(tmp_path: Path, tiny_corpora: Path) -> None:
     app = typer.Typer()
     app.command()(few_seeds.main)
     options = [f"--data-dir={tiny_corpora}", f"--out={tmp_path}", f"--pages={tmp_path}"]

@@ -27,8 +27,8 @@ from models.methods.window_classifier.design import (  # noqa: E402
     PLANNED,
     design_of,
 )
-from models.methods.window_classifier.model import target_mean  # noqa: E402
-from models.methods.window_classifier.scorer import WindowLevels, untrained  # noqa: E402
+from models.methods.window_classifier.model import build, target_mean  # noqa: E402
+from models.methods.window_classifier.scorer import WindowLevels  # noqa: E402
 from models.methods.window_classifier.training import Hyperparameters, fit  # noqa: E402
 from models.methods.window_classifier.windows import (  # noqa: E402
     WINDOW_TOKENS,
@@ -105,13 +105,12 @@ def test_the_target_is_marked_and_the_window_holds_its_nearest_neighbours(
     windows = Windows(tokenizer, design)
     example = windows.example([Turn(role, " ".join(words)) for role, words in said], position)
     words = [tokenizer.id_to_token(token) for token in example.ids]
-    separators = words.count("[SEP]")
-    assert separators == len(said[max(0, position - before) : position + 1 + after])
-    own = said[position][1]
-    assert words[example.start : example.stop] == (own or ["[SEP]"])
+    shown = said[max(0, position - before) : position + 1 + after]
+    assert words.count("[SEP]") == len(shown)
+    assert words[example.start : example.stop] == (said[position][1] or ["[SEP]"])
     assert len(example.ids) <= WINDOW_TOKENS
-    shown = [word for _, each in said[max(0, position - before) : position + 1 + after] for word in each]
-    assert [word for word in words if word in WORDS and word != ":"] == shown
+    spoken = [word for _, each in shown for word in each]
+    assert [word for word in words if word in WORDS] == spoken
 
 
 def test_long_turns_are_cut_at_the_end_that_is_far_from_the_target() -> None:
@@ -138,14 +137,10 @@ def test_the_mean_is_over_the_target_alone() -> None:
 
 
 def test_padding_changes_no_output(tiny_encoder: str) -> None:
-    scorer = untrained("strategy-3-3-focal", [])
-    del scorer
     windows = Windows(pretrained_tokenizer(tiny_encoder), design_of("strategy-1-1-focal"))
     short, long = chats("preceding")[0], chats("preceding")[1]
     long.turns[0].text += " so so so so so"
     examples = windows.examples([short, long])
-    from models.methods.window_classifier.model import build  # noqa: PLC0415
-
     model = build(("strategy",), tiny_encoder).eval()
     with torch.inference_mode():
         (alone,) = model(collate(examples[:1]))
@@ -166,7 +161,9 @@ def test_three_mechanisms_are_learned_by_one_classifier(tiny_encoder: str) -> No
     assert np.array_equal(found, gold)
 
 
-@pytest.mark.parametrize("key", ["strategy", "strategy-4-0-focal", "moods-1-0-focal", "levels-1-0-mse"])
+@pytest.mark.parametrize(
+    "key", ["strategy", "strategy-4-0-focal", "moods-1-0-focal", "levels-1-0-mse"]
+)
 def test_an_unknown_row_is_an_error_that_says_how_rows_are_named(key: str) -> None:
     app = typer.Typer()
     app.command()(command.main)
