@@ -105,7 +105,8 @@ class Seq2SeqClassifier(nn.Module):
         logits = network(encoder_outputs=states, attention_mask=mask, labels=labels).logits
         known = labels != IGNORED
         each = logits.float().log_softmax(-1).gather(-1, labels.clamp(min=0).unsqueeze(-1))
-        return (each.squeeze(-1) * known).sum(-1)
+        found: Tensor = (each.squeeze(-1) * known).sum(-1)
+        return found
 
 
 def name_of(model: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ def measured(rows: Content) -> str:
     return table(header, cells, left=6)
 
 
-def _per_cent(rows: dict[str, tuple[float, ...]]) -> list[list[str]]:
+def _per_cent(rows: Mapping[str, tuple[float, ...]]) -> list[list[str]]:
     return [[name, *(f"{value:.1f}" for value in values)] for name, values in rows.items()]
 
 

@@ -106,11 +106,11 @@ def _decision(fitted: Micromodels, head: str, features: Floats) -> Decision:
     return Decision(head, levels, intercept, terms)
 
 
-def in_words(explanation: Explanation) -> str:
-    """The explanation as lines of text."""
+def in_words(explanation: Explanation, *, seeds: bool = True) -> str:
+    """The explanation as lines of text, with the text of the seeds or only their lengths."""
     lines = [
         f"micromodel {match.mechanism}: {match.similarity:.2f}, "
-        f'"{match.sentence}" is most similar to the seed "{match.seed}"'
+        f'"{match.sentence}" is most similar to {_named(match.seed, seeds=seeds)}'
         for match in explanation.matches
     ]
     for decision in explanation.decisions:
@@ -133,6 +133,10 @@ def in_words(explanation: Explanation) -> str:
         found = explanation.rationales[decision.mechanism]
         lines.append(f"    rationale: {' / '.join(found) if found else 'none'}")
     return "\n".join(lines)
+
+
+def _named(seed: str, *, seeds: bool) -> str:
+    return f'the seed "{seed}"' if seeds else f"a seed of {len(seed.split())} words"
 
 
 def importances(fitted: Micromodels) -> dict[str, dict[str, float]]:

@@ -58,7 +58,7 @@ def main(
         found.append(study(fitted, part.train, part.test, part.number))
         print(f"fold {part.number}", flush=True)
         if "example" not in content:
-            content["example"] = in_words(explain(fitted, Turn(COUNSELLOR, EXAMPLE)))
+            content["example"] = in_words(explain(fitted, Turn(COUNSELLOR, EXAMPLE)), seeds=False)
             content["importances"] = importances(fitted)
     content["empty"] = without_rationale(pairs)
     content["rows"] = over_all_folds(found)

@@ -7,7 +7,7 @@ from typing import Any
 
 from models.evaluate.tables import NONE, percent, spread, table
 from models.labels import RATIONALE_ORDER
-from models.methods.micromodels.seed_sizes import CHOICES, SHOWN, SIZES
+from models.methods.micromodels.seed_sizes import CHOICES, SIZES
 
 FOLDER = Path("docs/methods")
 FILE = "micromodels.md"
@@ -44,14 +44,16 @@ share of responses in which a rationale is found.
 "Most triggered": a sentence above the threshold is triggered by its nearest seed; step by step, the
 seeds that trigger most often are kept. The paper counts on the test responses, so that the choice
 has seen what it is tested on; "in the training part" has not. Thresholds are those chosen with all
-seeds ({thetas}). The paper's curves (its Figure 3) are not published as figures; it states that
-three seeds suffice for results like those of all.
+seeds ({thetas}). The paper's Figure 3 is a plot
+without figures; it states that as few as three seeds give results like those of all.
 
 Two empty rationales count as correct, so that a micromodel that finds nothing scores the share of
-responses without a rationale: {empty}. A rise towards that share as seeds are removed is no gain in
-finding rationales.
+responses without a rationale: {empty}. Few seeds score like all in the first
+table because of this: in the second, IOU-F1 over responses with an annotated rationale falls as
+seeds that trigger are removed.
 
-Seeds that are kept longest in the training part (fold {fold}; the paper's Table 2):
+The paper's Table 2 shows the three seeds that are kept longest: short, general phrases. Here, words
+in these seeds (training part; their text is not published):
 
 {kept}
 
@@ -59,7 +61,8 @@ Seeds that are kept longest in the training part (fold {fold}; the paper's Table
 
 The machine is additive: a level's score is an intercept plus one term for each micromodel.
 `python -m models.methods.micromodels.explain TEXT` prints all terms of a prediction, the sentence
-and the seed behind each similarity, and the rationales. For a made-up response:
+and the seed behind each similarity, and the rationales. For a made-up response (without the text of
+the seeds):
 
 ```
 {example}
@@ -106,10 +109,14 @@ def gold(rows: Content) -> str:
     return table(header, cells, left=2)
 
 
-def kept(rows: Content) -> str:
-    """The seeds that the training part triggers most, of the first fold."""
-    cells = [[SHORT[head], "; ".join(rows[head]["kept"][0]) or NONE] for head in RATIONALE_ORDER]
-    return table(("mechanism", f"the last {SHOWN} seeds"), cells, left=2)
+def kept(rows: Content, folds: list[int]) -> str:
+    """Words in the seeds that the training part triggers most, by fold."""
+    header = ["mechanism", *(f"fold {number}" for number in folds)]
+    cells = [
+        [SHORT[head], *(", ".join(map(str, each)) or NONE for each in rows[head]["kept_words"])]
+        for head in RATIONALE_ORDER
+    ]
+    return table(header, cells)
 
 
 def importances(found: Content) -> str:
@@ -135,7 +142,7 @@ def write(content: Content, folder: Path = FOLDER) -> Path:
             f"{SHORT[head]} {percent(content['empty'][head])}" for head in RATIONALE_ORDER
         ),
         fold=content["folds"][0],
-        kept=kept(rows),
+        kept=kept(rows, content["folds"]),
         example=content["example"],
         importances=importances(content["importances"]),
     )

@@ -1,8 +1,8 @@
 """How few seeds a micromodel needs (Lee et al. 2023, section 4.5, Figure 3 and Table 2).
 
 A sentence above theta is triggered by its nearest seed. Step by step, the seeds that triggered most
-often are kept and the others removed; what is counted again after each step, because the sentences
-of a removed seed may now be nearest to another one.
+often are kept and the others removed. Triggers are counted again after each step, because the
+sentences of a removed seed may be above the threshold for another one.
 
     published   triggers counted on the test responses: the choice has seen what it is tested on
     training    triggers counted on the training responses, each without its own seeds
@@ -28,8 +28,8 @@ from models.methods.micromodels.model import Floats, Ints, Micromodels, Response
 Choice = Literal["published", "training", "random"]
 CHOICES: tuple[Choice, ...] = ("published", "training", "random")
 SIZES = (200, 100, 50, 20, 10, 5, 3, 1)
-SHOWN = 3
-"""Seeds of the paper's Table 2."""
+FEWEST = 3
+"""Seeds that the paper's Table 2 shows."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,11 @@ def study(
     fold: int,
     sizes: Sequence[int] = SIZES,
 ) -> dict[str, dict[str, Any]]:
-    """Figures by mechanism and choice at each size of one fold, and the seeds kept longest."""
+    """Figures by mechanism and choice at each size of one fold.
+
+    `kept_words` are the numbers of words of the seeds that are kept longest; their text, which
+    people in distress wrote, stays out of the result.
+    """
     responses = [fitted.read(pair.turns[-1], fitted.seeds) for pair in test]
     own = [pair.turns[-1] for pair in training]
     result: dict[str, dict[str, Any]] = {}
@@ -135,8 +139,8 @@ def study(
                 for size in usable
             }
         texts = fitted.seeds.texts[mechanism]
-        few = kept["training"].get(SHOWN, [])
-        rows["kept"] = [texts[position] for position in few]
+        longest = kept["training"].get(FEWEST, np.zeros(0, np.int64))
+        rows["kept_words"] = [len(texts[position].split()) for position in longest]
         result[head] = rows
     return result
 
@@ -155,7 +159,7 @@ def over_all_folds(found: Sequence[dict[str, dict[str, Any]]]) -> dict[str, dict
             "seeds": [fold["seeds"] for fold in folds],
             "theta": [fold["theta"] for fold in folds],
             "all": spread([fold["all"] for fold in folds]),
-            "kept": [fold["kept"] for fold in folds],
+            "kept_words": [fold["kept_words"] for fold in folds],
         }
         for choice in CHOICES:
             sizes = [size for size in folds[0][choice] if all(size in f[choice] for f in folds)]

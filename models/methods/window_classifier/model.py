@@ -35,7 +35,8 @@ class WindowClassifier(nn.Module):
             input_ids=batch.ids, attention_mask=batch.mask, **types
         ).last_hidden_state
         means = target_mean(states.float(), batch.target)
-        return self.classifier(self.dropout(means)).split(self.sizes, dim=-1)
+        found: tuple[Tensor, ...] = self.classifier(self.dropout(means)).split(self.sizes, dim=-1)
+        return found
 
 
 def target_mean(states: Tensor, target: Tensor) -> Tensor:

@@ -78,7 +78,7 @@ def test_fewer_seeds_find_fewer_rationales_and_all_seeds_find_those_of_the_model
     explorations = rows["explorations"]
     assert explorations["all"]["iou_f1_gold"]["mean"] == 1.0
     assert explorations["published"]["1"]["found"]["mean"] > 0
-    assert len(explorations["kept"]) == 2
+    assert explorations["kept_words"] == [[], []], "no size of three was asked for"
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +118,9 @@ def test_an_explanation_names_the_sentence_and_the_seed(fitted: Micromodels) -> 
     text = in_words(found)
     assert '"i am sorry really ." is most similar to the seed "i am sorry' in text
     assert "emotional_reactions: strong" in text
+    hidden = in_words(found, seeds=False)
+    assert '"i am sorry really ." is most similar to a seed of 4 words' in hidden
+    assert match.seed not in hidden.replace(match.sentence, "")
     assert "micromodel emotional_reactions: none +0.00  strong +" in text
     assert "rationale: i am sorry really ." in text
 
