@@ -119,6 +119,8 @@ evaluate: train-env ## Regenerate docs/evaluation from the folds
 methods: train-env ## Run the published methods on our folds, and compare all (hours on two cores)
 	$(TRAIN_PY) -m models.methods.frozen_levels $(DATA_DIR)
 	$(TRAIN_PY) -m models.methods.bi_encoder $(DATA_DIR)
+	$(TRAIN_PY) -m models.methods.micromodels.few_seeds $(DATA_DIR)
+	$(TRAIN_PY) -m models.methods.window_classifier $(DATA_DIR)
 	$(TRAIN_PY) -m models.methods.transfer $(DATA_DIR)
 	$(TRAIN_PY) -m models.methods.low_resource $(DATA_DIR)
 	$(TRAIN_PY) -m models.compare $(DATA_DIR)

@@ -51,7 +51,7 @@ def _words(training: list[Conversation]) -> LevelScorer:
 
 
 def _micromodels(training: list[Conversation]) -> LevelScorer:
-    from models.methods.micromodels import fit_levels  # noqa: PLC0415
+    from models.methods.micromodels.scorer import fit_levels  # noqa: PLC0415
     from models.methods.sentence_vectors import SentenceEncoder  # noqa: PLC0415
 
     scorer = fit_levels(training)
@@ -84,6 +84,15 @@ def _bi_encoder(key: str) -> Load:
     return load
 
 
+def _window_classifier(key: str) -> Load:
+    def load(training: list[Conversation]) -> LevelScorer:
+        from models.methods.window_classifier.scorer import untrained  # noqa: PLC0415
+
+        return untrained(key, training)
+
+    return load
+
+
 def _bundle(name: str) -> Load:
     def load(training: list[Conversation]) -> LevelScorer:
         from models.probes.scorers import of_bundle  # noqa: PLC0415
@@ -97,6 +106,7 @@ def _bundle(name: str) -> Load:
 BASELINES = "python -m models.evaluate.baselines"
 FROZEN = "python -m models.methods.frozen_levels"
 BI_ENCODER = "python -m models.methods.bi_encoder"
+WINDOW = "python -m models.methods.window_classifier"
 SECOND = "python -m models.methods.encoder_mean --encoder FOLDER"
 
 
@@ -115,6 +125,23 @@ def _rows_of_bi_encoder() -> list[Method]:
             cost_of="bi_encoder" if design.context == "attention" and design.multitask else None,
         )
         for key, design in DESIGNS.items()
+    ]
+
+
+def _rows_of_window_classifier() -> list[Method]:
+    from models.methods.window_classifier.design import PLANNED  # noqa: PLC0415
+
+    return [
+        Method(
+            design.key,
+            design.words,
+            design.context,
+            "window_classifier",
+            f"{WINDOW} --only {design.key}",
+            load=_window_classifier(design.key),
+        )
+        for design in PLANNED
+        if design.task == "levels"
     ]
 
 
@@ -146,6 +173,7 @@ def methods() -> list[Method]:
             )
         ),
         *_rows_of_bi_encoder(),
+        *_rows_of_window_classifier(),
         Method(
             "bge-small-en-v1.5",
             "our recipe on EPITOME alone, from bge-small-en-v1.5",

@@ -99,6 +99,27 @@ ESCONV_TASKS = {
 }
 """Xu & Jiang 2024, Tables 16 and 17, Flan-T5-large: macro precision, recall, F1, accuracy."""
 
+XU_JIANG_LOSSES = {
+    "cross-entropy": (80.5, 75.8, 77.2, 92.1),
+    "LDAM": (79.8, 76.8, 77.5, 92.3),
+    "focal": (79.5, 77.3, 78.0, 92.1),
+}
+XU_JIANG_CONTEXT = {
+    "focal, without following turns": (79.2, 74.8, 75.6, 91.6),
+    "focal, with following turns": (79.5, 77.3, 78.0, 92.1),
+}
+XU_JIANG_SIZES = {
+    "Flan-T5-small (60 M)": (68.7, 66.5, 66.4, 91.1),
+    "Flan-T5-base (220 M)": (78.1, 74.5, 75.7, 91.8),
+    "Flan-T5-large (770 M)": (79.5, 77.3, 78.0, 92.1),
+    "Flan-T5-xl (3 B)": (80.0, 76.5, 77.5, 91.7),
+}
+XU_JIANG_INSTRUCTIONS = {
+    "without instructions": (76.1, 71.3, 72.4, 91.1),
+    "with instructions": (79.5, 77.3, 78.0, 92.1),
+}
+"""Xu & Jiang 2024, Tables 5 to 8: macro precision, recall, F1, accuracy on their own corpus."""
+
 M3TCM = {
     "M3TCM, text and speech": {"behaviour": 83.0, "talk_type": 66.0},
     "best earlier result, as its authors state it": {"behaviour": 72.0, "talk_type": 55.0},

@@ -125,7 +125,7 @@ def micromodels(content: Content) -> str:
 SPANS = ("token_f1_gold", "iou_f1_gold", "token_f1", "iou_f1")
 MICROMODEL_RUNS = {"micromodels": "own rationales left out", "own_seeds": "own rationales as seeds"}
 MICROMODEL_NOTES = """\
-`models/methods/micromodels.py` on the {folds} folds of our models, sentences by {encoder}; mean ±
+`models/methods/micromodels` on the {folds} folds of our models, sentences by {encoder}; mean ±
 standard deviation. "Own rationales as seeds" also compares a training response with its own
 rationales, a literal reading of the paper. "Gold" and "all" as in the table of rationales.
 

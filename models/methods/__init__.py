@@ -1,3 +1,13 @@
 """Reimplementations of published methods, for comparison."""
 
-__all__ = ["bi_encoder", "folds", "frozen_levels", "micromodels", "results", "sentence_vectors"]
+__all__ = [
+    "bi_encoder",
+    "folds",
+    "frozen_levels",
+    "instruction_seq2seq",
+    "micromodels",
+    "results",
+    "resumable",
+    "sentence_vectors",
+    "window_classifier",
+]

@@ -76,6 +76,8 @@ python -m models.methods.bi_encoder                           # every row, on fo
 python -m models.methods.bi_encoder --only bi_encoder --only no_attention --folds 0 --folds 1
 python -m models.methods.bi_encoder --only no_seeker --lambda-rationales 0.2 --epochs 4
 ```
+
+An interrupted training continues from its last checkpoint (every 20 steps).
 """
 
 
@@ -127,11 +129,13 @@ def setting(content: Content) -> str:
     epochs = sorted({row["setting"]["epochs"] for row in rows})
     one = next(iter(rows))["setting"]
     words = " or ".join(map(str, epochs))
+    precisions = {"bfloat16" if row["setting"]["bf16"] else "float32" for row in rows}
     return (
         f"Trained for {words} epochs (theirs: 4) of {one['pairs']} pairs a step, encoder rate"
         f"\n  {one['encoder_rate']:g} (theirs: 2e-5), word embeddings and the lowest"
-        f" {one['frozen_layers']} layers frozen. Levels\n  are weighted equally in the loss, as"
-        " published; our own recipe weights rare levels up."
+        f" {one['frozen_layers']} layers frozen, in"
+        f"\n  {' or '.join(sorted(precisions))}. Levels are weighted equally in the loss, as"
+        " published; our own recipe weights\n  rare levels up."
     )
 
 

@@ -56,7 +56,7 @@ def main(
         if model is not None:
             scorer = scorers.of_model(model, calibration)
         else:
-            from models.methods.micromodels import fit_levels  # noqa: PLC0415
+            from models.methods.micromodels.scorer import fit_levels  # noqa: PLC0415
 
             scorer = fit_levels(parts["train"])
     entry = report.measure(scorer, given)

@@ -20,7 +20,7 @@ from models.data import Conversation, load_for_command
 from models.encoder import ADAPTED, encoder_name
 from models.evaluate import report
 from models.labels import RATIONALE_ORDER
-from models.methods import baselines_page, results
+from models.methods import baselines_page, results, resumable
 from models.methods.bi_encoder.design import DESIGNS, Design
 from models.methods.bi_encoder.model import parameters_of
 from models.methods.bi_encoder.training import Fitted, Hyperparameters, Reading, fit
@@ -55,6 +55,7 @@ def row_of(
     parts: list[Part],
     chosen: Hyperparameters,
     encoder: str | None,
+    checkpoints: Path | None = None,
 ) -> dict[str, Any]:
     """Train and test a design on each fold."""
     gold, given, spans = [], [], []
@@ -62,7 +63,7 @@ def row_of(
     fitted: Fitted | None = None
     for part in parts:
         print(f"fold {part.number}: {len(part.train)} pairs, {design.words}", flush=True)
-        fitted = fit(part.train, design, chosen, encoder)
+        fitted = fit(part.train, design, chosen, encoder, checkpoints)
         reading = fitted.read(part.test)
         gold.append(part.gold)
         given.append(reading.levels)
@@ -104,6 +105,9 @@ def main(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     out: Annotated[Path, typer.Option(help="Folder of the result files.")] = results.FOLDER,
     pages: Annotated[Path, typer.Option(help="Folder of the page.")] = baselines_page.FOLDER,
+    checkpoints: Annotated[
+        Path, typer.Option(help="Folder from which interrupted trainings continue.")
+    ] = resumable.FOLDER,
     threads: int = 2,
 ) -> None:
     """Train and test rows of EPITOME's Table 5."""
@@ -123,7 +127,7 @@ def main(
         if design.adapted and not ADAPTED.is_file():
             print(f"{key}: {ADAPTED} is missing; python -m models.masked_language writes it")
             continue
-        row = row_of(design, parts, chosen, encoder)
+        row = row_of(design, parts, chosen, encoder, checkpoints)
         print(results.write_row(NAME, key, row, COMMAND, out))
         baselines_page.write(out, folder=pages)
 

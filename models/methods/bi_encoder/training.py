@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -19,11 +20,11 @@ from models.losses import rationale_loss
 from models.methods.bi_encoder.batches import Batch, Pair, by_length, collate, pairs_of, shuffled
 from models.methods.bi_encoder.design import Design
 from models.methods.bi_encoder.model import BiEncoder, build, freeze
+from models.methods.resumable import checkpoint_of, optimise
 from models.optimisation import Optimisation
 
 Ints = NDArray[np.int64]
 MECHANISMS = len(RATIONALE_ORDER)
-EVERY = 20
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,14 @@ def loss_of(
 
 
 def train(
-    model: BiEncoder, pairs: list[Pair], design: Design, columns: slice, chosen: Hyperparameters
+    model: BiEncoder,
+    pairs: list[Pair],
+    design: Design,
+    columns: slice,
+    chosen: Hyperparameters,
+    checkpoint: Path | None = None,
 ) -> None:
-    """Train in place."""
+    """Train in place; an interrupted training continues from its checkpoint."""
     freeze(model, chosen.frozen_layers)
     heads = [*model.level.parameters(), *model.rationale.parameters()]
     own = {id(parameter) for parameter in heads}
@@ -102,24 +108,18 @@ def train(
     optimiser = torch.optim.AdamW(groups, weight_decay=0.01)
     steps = chosen.epochs * math.ceil(len(pairs) / chosen.pairs)
     optimisation = Optimisation(model, optimiser, steps, chosen.warm_up)
+
+    def batches(epoch: int) -> Iterator[list[Pair]]:
+        return shuffled(pairs, chosen.pairs, chosen.seed, "bi_encoder", epoch)
+
+    def loss(members: list[Pair]) -> Tensor:
+        batch = collate(members, window=design.context == "window")
+        with torch.autocast("cpu", torch.bfloat16, enabled=chosen.bf16):
+            levels, rationales = model(batch)
+        return loss_of(levels, rationales, batch, columns, design.rationale_weight)
+
     model.train()
-    started, recent = time.monotonic(), []
-    for epoch in range(chosen.epochs):
-        for members in shuffled(pairs, chosen.pairs, chosen.seed, "bi_encoder", epoch):
-            batch = collate(members, window=design.context == "window")
-            with torch.autocast("cpu", torch.bfloat16, enabled=chosen.bf16):
-                outputs = model(batch)
-            levels, rationales = outputs
-            loss = loss_of(levels, rationales, batch, columns, design.rationale_weight)
-            optimisation.step(loss)
-            recent.append(loss.item())
-            if optimisation.done % EVERY == 0 or optimisation.finished:
-                minutes = (time.monotonic() - started) / 60
-                value = sum(recent[-EVERY:]) / len(recent[-EVERY:])
-                print(
-                    f"step {optimisation.done}/{steps} loss {value:.3f} minutes {minutes:.1f}",
-                    flush=True,
-                )
+    optimise(optimisation, batches, loss, chosen.seed, checkpoint)
     model.eval()
 
 
@@ -128,8 +128,12 @@ def fit(
     design: Design,
     chosen: Hyperparameters | None = None,
     encoder: str | None = None,
+    checkpoints: Path | None = None,
 ) -> Fitted:
-    """Train on EPITOME pairs from pretrained encoders (a folder or hub name; None: packaged)."""
+    """Train on EPITOME pairs from pretrained encoders (a folder or hub name; None: packaged).
+
+    An interrupted training is continued from its checkpoint in the folder `checkpoints`.
+    """
     chosen = chosen or Hyperparameters()
     tokenizer = pretrained_tokenizer(encoder)
     pairs = pairs_of(conversations, tokenizer)
@@ -138,7 +142,10 @@ def fit(
     for columns in groups:
         torch.manual_seed(chosen.seed)
         model = build(design, columns.stop - columns.start, encoder)
-        train(model, pairs, design, columns, chosen)
+        checkpoint = checkpoints and checkpoint_of(
+            "bi_encoder", design, chosen, encoder, columns, pairs, folder=checkpoints
+        )
+        train(model, pairs, design, columns, chosen, checkpoint)
         found.append(model)
     return Fitted(design, found, tokenizer)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -15,8 +16,11 @@ from typer.testing import CliRunner
 
 from models.compare import __main__ as compare
 from models.methods import baselines_page
+from models.methods.instruction_seq2seq import page as instruction_seq2seq
 from models.methods.low_resource import page as low_resource
+from models.methods.micromodels import page as micromodels
 from models.methods.transfer import page as transfer
+from models.methods.window_classifier import page as window_classifier
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGES = DOCS / "methods"
@@ -41,6 +45,17 @@ def test_the_page_on_transfer(tmp_path: Path) -> None:
 
 def test_the_page_on_low_resource(tmp_path: Path) -> None:
     written = low_resource.write(result("low_resource"), tmp_path)
+    assert written.read_text("utf-8") == (PAGES / written.name).read_text("utf-8")
+
+
+def test_the_page_on_micromodels(tmp_path: Path) -> None:
+    written = micromodels.write(result("micromodel_seeds"), tmp_path)
+    assert written.read_text("utf-8") == (PAGES / written.name).read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", [window_classifier, instruction_seq2seq])
+def test_the_pages_on_windows_and_instructions(page: ModuleType, tmp_path: Path) -> None:
+    written = page.write(RESULTS, tmp_path)
     assert written.read_text("utf-8") == (PAGES / written.name).read_text("utf-8")
 
 

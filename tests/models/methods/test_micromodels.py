@@ -13,16 +13,16 @@ pytest.importorskip("interpret.glassbox")
 
 from models.data.corpora import Conversation, Turn, one_hot
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
-from models.methods import micromodels
-from models.methods.micromodels import (
-    MicromodelLevels,
+from models.methods.micromodels.evaluation import summary
+from models.methods.micromodels.model import (
     Micromodels,
     Response,
     Seeds,
-    SentenceEncoder,
     in_sentences,
     rationale_f1,
 )
+from models.methods.micromodels.scorer import MicromodelLevels
+from models.methods.sentence_vectors import SentenceEncoder
 from stream_app.core.heads import LEVELS
 from tests.models.tiny import WORDS, tiny_tokenizer
 
@@ -173,6 +173,6 @@ def test_sentence_vectors_have_unit_length_and_ignore_padding() -> None:
 
 def test_figures_are_means_over_the_folds() -> None:
     rows = {"explorations": [{"accuracy": 0.5}, {"accuracy": 0.7}]}
-    found = micromodels.summary(rows)["explorations"]
+    found = summary(rows)["explorations"]
     assert found["accuracy"] == pytest.approx({"mean": 0.6, "sd": 0.02**0.5})
     assert found["folds"] == rows["explorations"]
