@@ -3,9 +3,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
-# uv takes less processor time than pip; it is used if it is on the PATH or in .venv already.
-UV = $(firstword $(shell command -v uv) $(wildcard $(abspath $(BIN)/uv)))
-INSTALL_INTO = $(if $(UV),$(UV) pip install -q --compile-bytecode --python $(1)/bin/python,$(1)/bin/python -m pip install -q)
+# uv takes a fraction of pip's time; pip installs it into .venv if it is not on the PATH. Modules are
+# compiled when they are first imported: few of the training environment's ever are.
+UV := $(or $(shell command -v uv),$(abspath $(BIN)/uv))
+INSTALL_INTO = $(UV) pip install -q --python $(1)/bin/python
 TRAIN := .venv-train
 MODEL ?= build/model
 NANO ?= build/nano
@@ -26,7 +27,12 @@ test test-slow test-services test-models: export OMP_NUM_THREADS = 1
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
-$(STAMP): requirements/service.txt pyproject.toml
+$(abspath $(BIN)/uv): requirements/uv.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/uv.txt
+	@touch $@
+
+$(STAMP): requirements/service.txt pyproject.toml | $(UV)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(call INSTALL_INTO,$(VENV)) --no-deps --require-hashes -r requirements/service.txt
 	$(call INSTALL_INTO,$(VENV)) --no-deps -e .
@@ -80,9 +86,10 @@ lock: ## Re-resolve the dependencies (needs uv)
 	echo "hatchling<2" | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade - -o requirements/build.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra demo -c requirements/worker.txt -c requirements/web.txt pyproject.toml -o requirements/service.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --excludes requirements/excluded.txt --extra demo --extra analytics --extra tracing --extra dev -c requirements/service.txt pyproject.toml -o requirements/dev.txt
+	echo uv | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt - -o requirements/uv.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --extra demo --extra analytics --extra tracing --extra dev --extra train -c requirements/dev.txt pyproject.toml -o requirements/train.txt
 
-$(TRAIN)/.installed: requirements/train.txt
+$(TRAIN)/.installed: requirements/train.txt | $(UV)
 	test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
 	$(call INSTALL_INTO,$(TRAIN)) --no-deps --require-hashes -r requirements/train.txt
 	$(call INSTALL_INTO,$(TRAIN)) --no-deps -e .
@@ -93,8 +100,9 @@ train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and
 test-models: check-models ## Types and tests of models/ and export/
 	$(TRAIN)/bin/python -m pytest $(PARALLEL) tests/models tests/export
 
-check-models: train-env ## Types, with those of models/ and export/
-	$(TRAIN)/bin/mypy --cache-dir .mypy_cache/train $(addprefix -p ,$(PACKAGES))
+# It continues from the cache of `check`, so with both it waits: two at once would write one cache.
+check-models: train-env $(if $(filter test check,$(MAKECMDGOALS)),check) ## Types, with those of models/ and export/
+	$(TRAIN)/bin/mypy $(addprefix -p ,$(PACKAGES))
 
 DATA_DIR := $(if $(DATA),--data-dir $(DATA))
 TRAIN_PY := $(TRAIN)/bin/python

@@ -18,6 +18,18 @@ from tests.store import compiled_statements, databases
 NewService = Callable[..., Service]
 SLOW: Final = tuple(Path(__file__).parent / name for name in ("e2e", "web/browser"))
 """Whole services and browsers: half of the time of all tests."""
+SERVED: Final = frozenset({"changes", "cluster", "new_service", "own_topics"})
+"""Fixtures that differ with `--services`."""
+LONGEST: Final = (
+    *("chaos/test_chaos.py", "test_wheel.py", "e2e/test_stream_equals_batch.py"),
+    *("web/api/test_document.py", "e2e/test_rolling_upgrade.py", "benchmarks/test_quick_runs.py"),
+    *("analytics/test_coverage.py", "web/api/test_roles.py", "web/api/test_live.py"),
+    *("e2e/test_framed_topics.py", "e2e/test_withdrawal.py", "analytics/test_killed_archive.py"),
+    *("core/test_stream_equals_batch.py", "adaptation/test_adapt.py"),
+    *("export/test_bundle.py", "export/test_heads.py", "models/test_masked_language.py"),
+    *("models/test_distil.py", "models/test_multitrait.py", "models/test_encoder_option.py"),
+)
+"""Files that start first, so that no process is left with one of them at the end."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,16 +46,41 @@ def pytest_report_header() -> str | None:
     return "torch is not installed: the tests of models/ and export/ run with `make test-models`"
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no files of which `make test` or `make test-slow` runs no test."""
+    if not collection_path.match("test_*.py") or config.option.markexpr not in ("slow", "not slow"):
+        return None
+    whole = _is_slow(collection_path)
+    if config.option.markexpr == "not slow":
+        return whole or None
+    return None if whole or "mark.slow" in collection_path.read_text("utf-8") else True
+
+
+def _is_slow(file: Path) -> bool:
+    return any(folder in file.parents for folder in SLOW)
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if any(folder in item.path.parents for folder in SLOW):
+        if _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
+    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     if config.getoption("--services"):
+        same = [item for item in items if not _uses_services(item)]
+        config.hook.pytest_deselected(items=same)
+        items[:] = filter(_uses_services, items)
         return
     for item in items:
         if item.get_closest_marker("services"):
             item.add_marker(pytest.mark.skip(reason="runs with --services: make test-services"))
+
+
+def _uses_services(item: pytest.Item) -> bool:
+    """Whether it is another test with `--services`; the others run without it, too."""
+    fixtures: list[str] = getattr(item, "fixturenames", [])
+    return not SERVED.isdisjoint(fixtures) or item.get_closest_marker("services") is not None
 
 
 @pytest.fixture(scope="session", autouse=True)

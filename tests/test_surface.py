@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import sources
+
 ROOT = Path(__file__).parent.parent
 ROOTS = ("stream_app", "models", "export")
 READERS = (*ROOTS, "benchmarks", "migrations")
@@ -22,25 +24,20 @@ def _module(file: Path) -> str:
 PACKAGES = sorted(_module(file) for root in ROOTS for file in (ROOT / root).rglob("__init__.py"))
 
 
-@cache
-def _tree(file: Path) -> ast.Module:
-    return ast.parse(file.read_text())
-
-
 def _file(package: str) -> Path:
     return ROOT.joinpath(*package.split("."), "__init__.py")
 
 
 @cache
 def _surface(package: str) -> frozenset[str]:
-    for node in _tree(_file(package)).body:
+    for node in sources.tree(_file(package)).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return frozenset(ast.literal_eval(node.value))
     return frozenset()
 
 
 def _imported(file: Path) -> Iterator[str]:
-    for node in ast.walk(_tree(file)):
+    for node in sources.statements(sources.tree(file)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -87,7 +84,7 @@ def test_an_import_is_checked_against_every_package_it_enters(
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_exists(package: str) -> None:
-    folder, tree = _file(package).parent, _tree(_file(package))
+    folder, tree = _file(package).parent, sources.tree(_file(package))
     modules = {path.stem for path in folder.iterdir()}
     defined = {
         name.id for node in tree.body for name in ast.walk(node) if isinstance(name, ast.Name)
@@ -98,7 +95,7 @@ def test_every_public_name_exists(package: str) -> None:
 
 @pytest.mark.parametrize("package", [name for name in PACKAGES if name.startswith("stream_app.")])
 def test_every_starting_point_in_a_docstring_exists(package: str) -> None:
-    text = ast.get_docstring(_tree(_file(package))) or ""
+    text = ast.get_docstring(sources.tree(_file(package))) or ""
     start = text.partition("Start at")[2].partition(";")[0]
     for name in re.findall(r"``([\w.]+)``", start):
         module, _, attribute = name.partition(".")

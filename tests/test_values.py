@@ -1,16 +1,20 @@
 """Checks the rule of docs/architecture.md about structs and dataclasses."""
 
 import ast
+from functools import cache
 from pathlib import Path
+
+from tests import sources
 
 ROOT = Path(__file__).parent.parent
 
 
+@cache
 def _dataclasses() -> dict[str, set[str]]:
     """Options of every dataclass of the service, by file and name."""
     found = {}
     for file in sorted((ROOT / "stream_app").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in sources.statements(sources.tree(file)):
             for decorator in getattr(node, "decorator_list", []):
                 text = ast.unparse(decorator)
                 if isinstance(node, ast.ClassDef) and text.startswith("dataclass"):
