@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import sqlalchemy as sa
 from pydantic import Field
 
-from stream_app.contracts.scores import Alert, AlertState, Severity
+from stream_app.contracts.scores import Alert, AlertState, SessionStatus, Severity
 from stream_app.store.judgements import JUDGED, JUSTIFIED
 from stream_app.store.queries.described import described_by
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.session_keys import place, unseal_or_none
-from stream_app.store.tables import alert_actions, alerts, mutes, sessions
+from stream_app.store.tables import alert_actions, alerts, mutes, session_scores, sessions
 
 ORDER = "alerts"
 
@@ -110,7 +110,8 @@ class AlertRead:
 class AlertFilter:
     """Conditions, combined with AND; None = any.
 
-    ``fired``: whether it has ever fired. ``judged``: whether somebody has judged it.
+    ``fired``: whether it has ever fired. ``judged``: whether somebody has judged it. ``live``: only
+    of open sessions.
     """
 
     states: frozenset[ShownState] | None = None
@@ -121,6 +122,7 @@ class AlertFilter:
     session_ids: tuple[str, ...] | None = None
     fired: bool | None = None
     judged: bool | None = None
+    live: bool = False
 
 
 def find(
@@ -136,7 +138,7 @@ def find(
     Raises:
         BadCursor: the cursor belongs to another list.
     """
-    episodes = _episodes(scope, chosen)
+    episodes = select_episodes(scope, chosen)
     keys: list[tuple[Key, bool]] = [
         (episodes.c.began_at, True),
         (episodes.c.episode_id, False),
@@ -155,7 +157,7 @@ def find(
 
 def one(store: Store, scope: Scope, episode_id: str) -> AlertRead | None:
     """One alert; None if it does not exist in ``scope``."""
-    episodes = _episodes(scope, AlertFilter())
+    episodes = select_episodes(scope, AlertFilter())
     query = sa.select(episodes).where(episodes.c.episode_id == episode_id)
     with store.reading() as connection:
         found = connection.execute(query).mappings().all()
@@ -165,7 +167,7 @@ def one(store: Store, scope: Scope, episode_id: str) -> AlertRead | None:
 
 def of_sessions(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[AlertRead]:
     """All alerts of these sessions, ordered by session and time."""
-    episodes = _episodes(scope, AlertFilter(session_ids=tuple(session_ids)))
+    episodes = select_episodes(scope, AlertFilter(session_ids=tuple(session_ids)))
     query = sa.select(episodes).order_by(
         episodes.c.session_id, episodes.c.began_at, episodes.c.episode_id
     )
@@ -174,8 +176,8 @@ def of_sessions(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[
         return _read(store, connection, found, datetime.now(UTC))
 
 
-def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
-    """One row per episode, with its shown state."""
+def select_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
+    """One row per episode, with its rule and shown state."""
 
     def has(state: AlertState) -> sa.ColumnElement[int]:
         return sa.func.max(sa.case((alerts.c.state == state.value, 1), else_=0))
@@ -184,6 +186,7 @@ def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
         sa.select(
             alerts.c.episode_id,
             alerts.c.session_id,
+            sa.func.min(alerts.c.rule).label("rule"),
             sa.func.min(alerts.c.occurred_at).label("began_at"),
             has(AlertState.FIRING).label("fired"),
             has(AlertState.RESOLVED).label("resolved"),
@@ -199,6 +202,11 @@ def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     ):
         if value is not None:
             machine = machine.where(column == value)
+    if chosen.live:
+        is_open = session_scores.c.status == SessionStatus.OPEN.value
+        machine = machine.where(
+            alerts.c.session_id.in_(sa.select(session_scores.c.session_id).where(is_open))
+        )
     if chosen.session_ids is not None:
         machine = machine.where(alerts.c.session_id.in_(chosen.session_ids))
     if chosen.team is not None:
@@ -221,6 +229,7 @@ def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     shown = sa.select(
         stepped.c.episode_id,
         stepped.c.session_id,
+        stepped.c.rule,
         stepped.c.began_at,
         stepped.c.fired,
         state.label("shown"),
@@ -277,7 +286,7 @@ def _read(
             )
         )
     }
-    muting = connection.execute(sa.select(mutes).where(_in_force(now))).mappings().all()
+    muting = mutes_in_force(connection, now)
     return [
         _alert(row, steps[row["episode_id"]], acts.get(row["episode_id"], []), facts, muting)
         for row in found
@@ -305,7 +314,7 @@ def _alert(
         team=team,
         domain=fact.domain if fact else None,
         state=ShownState(row["shown"]),
-        muted=any(_mutes(mute, last["rule"], row["session_id"], team) for mute in muting),
+        muted=is_muted(muting, last["rule"], row["session_id"], team),
         episode=last["episode"],
         began_at=steps[0]["occurred_at"],
         changed_at=max([last["occurred_at"], *(act.at for act in acts)]),
@@ -329,15 +338,22 @@ def _judgement(acts: Sequence[Action]) -> str | None:
     return JUSTIFIED[0] if given[-1] in JUSTIFIED else given[-1]
 
 
-def _in_force(now: datetime) -> sa.ColumnElement[bool]:
-    return (mutes.c.until > now) & mutes.c.ended_at.is_(None)
+def mutes_in_force(connection: sa.Connection, now: datetime) -> Sequence[sa.RowMapping]:
+    """The mutes that hold now."""
+    held = (mutes.c.until > now) & mutes.c.ended_at.is_(None)
+    query = sa.select(mutes.c.rule, mutes.c.session_id, mutes.c.team).where(held)
+    return connection.execute(query).mappings().all()
 
 
-def _mutes(mute: sa.RowMapping, rule: str, session_id: str, team: str | None) -> bool:
-    return (
+def is_muted(
+    muting: Sequence[sa.RowMapping], rule: str, session_id: str, team: str | None
+) -> bool:
+    """Whether one of these mutes is about an alert of this rule, session and team."""
+    return any(
         mute["rule"] in (None, rule)
         and mute["session_id"] in (None, session_id)
         and mute["team"] in (None, team)
+        for mute in muting
     )
 
 

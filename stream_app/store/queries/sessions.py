@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ from pydantic import Field
 from stream_app.contracts.events import OutcomeKind, Role
 from stream_app.contracts.scores import AlertState, MechanismSummary, SessionScore, SessionStatus
 from stream_app.store import session_keys
+from stream_app.store.queries import bundle_info
 from stream_app.store.queries.described import described_by
 from stream_app.store.queries.miti import Miti, miti_of
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
@@ -21,7 +23,6 @@ from stream_app.store.repository import Store
 from stream_app.store.tables import (
     UtcDateTime,
     alerts,
-    bundles,
     outcomes,
     session_scores,
     session_speakers,
@@ -33,6 +34,8 @@ NO_RISK_YET: Final = -1.0
 """Sorts sessions without a risk after those with one."""
 LOW_RATING: Final = 2
 """Of ratings from 1 to 5."""
+SCOPES: Final = 1000
+"""Statements of so many access scopes are kept."""
 
 
 class Order(Enum):
@@ -187,16 +190,27 @@ def _order(newest: sa.Subquery, order: Order) -> tuple[list[tuple[Key, bool]], l
 
 def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
     """One session; None if it does not exist in ``scope``."""
-    newest = newest_scores(scope, SessionFilter(), session_id)
-    with store.reading() as connection:
-        found = connection.execute(sa.select(newest)).mappings().all()
-        cards = _cards(store, connection, found)
+    cards = of_ids(store, scope, [session_id])
     return cards[0] if cards else None
 
 
-def newest_scores(
-    scope: Scope, chosen: SessionFilter, session_id: str | None = None
-) -> sa.Subquery:
+def of_ids(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[SessionCard]:
+    """Those of these sessions that exist in ``scope``, in no particular order."""
+    with store.reading() as connection:
+        given = {"session_ids": session_ids}
+        found = connection.execute(_of_ids(scope), given).mappings().all()
+        return _cards(store, connection, found)
+
+
+@lru_cache(maxsize=SCOPES)
+def _of_ids(scope: Scope) -> sa.Select[Any]:
+    """The statement for sessions by ``session_ids``; building it takes longer than running it."""
+    newest = newest_scores(scope, SessionFilter())
+    wanted = sa.bindparam("session_ids", expanding=True)
+    return sa.select(newest).where(newest.c.session_id.in_(wanted))
+
+
+def newest_scores(scope: Scope, chosen: SessionFilter) -> sa.Subquery:
     """Rows of sessions with the scores of the most recently active bundle."""
     score, session, other = session_scores, sessions, session_scores.alias("other_bundle")
     newer = sa.exists().where(
@@ -212,9 +226,7 @@ def newest_scores(
         .join(session, session.c.session_id == score.c.session_id)
         .where(~newer)
     )
-    query = query.where(*scope.conditions(score.c.session_id))
-    if session_id is not None:
-        query = query.where(score.c.session_id == session_id)
+    query = query.where(*scope.conditions(score.c.session_id, session))
     for column, value in (
         (session.c.team, chosen.team),
         (session.c.domain, chosen.domain),
@@ -275,7 +287,7 @@ def _cards(
     by_session = _counsellors(connection, ids)
     risks = _risks(connection, ids)
     firing = _firing(connection, ids)
-    enter = thresholds(connection)
+    info = bundle_info.of(store, connection, {row["bundle"] for row in found})
     reasons = _end_reasons(store, connection, found)
     cards = []
     names = [field.name for field in fields(SessionCard) if field.name in found[0]]
@@ -295,7 +307,9 @@ def _cards(
                     "mechanisms": {n: Mechanism(**m) for n, m in row["mechanisms"].items()},
                     "counsellors": by_session.get(row["session_id"], []),
                     "risk_by_turn": [(seq, risk) for seq, risk, _ in points],
-                    "at_risk_since": _at_risk_since(points, enter.get(row["bundle"])),
+                    "at_risk_since": _at_risk_since(
+                        points, info.get(row["bundle"], bundle_info.UNKNOWN).enter
+                    ),
                     "firing": firing.get(key, []),
                 }
             )
@@ -373,16 +387,6 @@ def _firing(connection: sa.Connection, ids: list[str]) -> dict[tuple[str, str], 
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for session_id, bundle, rule in connection.execute(query):
         found[session_id, bundle].append(rule)
-    return found
-
-
-def thresholds(connection: sa.Connection) -> dict[str, float]:
-    """By bundle, its alert threshold of the risk."""
-    found: dict[str, float] = {}
-    for bundle, manifest in connection.execute(sa.select(bundles.c.bundle, bundles.c.manifest)):
-        empathy: dict[str, Any] | None = manifest.get("empathy")
-        if empathy:
-            found[bundle] = float(empathy["enter"])
     return found
 
 

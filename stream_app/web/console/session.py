@@ -267,7 +267,7 @@ def _card(services: Services, person: Person, session_id: str) -> tuple[SessionC
     card = sessions.one(services.store, person.scope, session_id)
     if card is None:
         raise HTTPException(404)
-    return card, bundle_info.read(services.store).get(card.bundle, BundleInfo())
+    return card, bundle_info.one(services.store, card.bundle)
 
 
 def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionView:
