@@ -1,6 +1,6 @@
 """Alerts as shown to people: one per episode, with its transitions and people's actions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -195,23 +195,7 @@ def select_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
         .where(*scope.conditions(alerts.c.session_id))
         .group_by(alerts.c.episode_id, alerts.c.session_id)
     )
-    for column, value in (
-        (alerts.c.rule, chosen.rule),
-        (alerts.c.severity, chosen.severity.value if chosen.severity else None),
-        (alerts.c.session_id, chosen.session_id),
-    ):
-        if value is not None:
-            machine = machine.where(column == value)
-    if chosen.live:
-        is_open = session_scores.c.status == SessionStatus.OPEN.value
-        machine = machine.where(
-            alerts.c.session_id.in_(sa.select(session_scores.c.session_id).where(is_open))
-        )
-    if chosen.session_ids is not None:
-        machine = machine.where(alerts.c.session_id.in_(chosen.session_ids))
-    if chosen.team is not None:
-        machine = machine.where(*Scope(team=chosen.team).conditions(alerts.c.session_id))
-    stepped = machine.subquery()
+    stepped = machine.where(*_of_sessions(chosen)).subquery()
 
     def did(kind: ActionKind) -> sa.ColumnElement[bool]:
         return sa.exists().where(
@@ -245,6 +229,24 @@ def select_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     if chosen.states is not None:
         kept = kept.where(shown.c.shown.in_([state.value for state in chosen.states]))
     return kept.subquery()
+
+
+def _of_sessions(chosen: AlertFilter) -> Iterator[sa.ColumnElement[bool]]:
+    """Conditions on a transition's rule, severity and session."""
+    for column, value in (
+        (alerts.c.rule, chosen.rule),
+        (alerts.c.severity, chosen.severity.value if chosen.severity else None),
+        (alerts.c.session_id, chosen.session_id),
+    ):
+        if value is not None:
+            yield column == value
+    if chosen.live:
+        is_open = session_scores.c.status == SessionStatus.OPEN.value
+        yield alerts.c.session_id.in_(sa.select(session_scores.c.session_id).where(is_open))
+    if chosen.session_ids is not None:
+        yield alerts.c.session_id.in_(chosen.session_ids)
+    if chosen.team is not None:
+        yield from Scope(team=chosen.team).conditions(alerts.c.session_id)
 
 
 def _read(
@@ -345,9 +347,7 @@ def mutes_in_force(connection: sa.Connection, now: datetime) -> Sequence[sa.RowM
     return connection.execute(query).mappings().all()
 
 
-def is_muted(
-    muting: Sequence[sa.RowMapping], rule: str, session_id: str, team: str | None
-) -> bool:
+def is_muted(muting: Sequence[sa.RowMapping], rule: str, session_id: str, team: str | None) -> bool:
     """Whether one of these mutes is about an alert of this rule, session and team."""
     return any(
         mute["rule"] in (None, rule)

@@ -38,10 +38,8 @@ class BundleInfo:
 UNKNOWN: Final = BundleInfo()
 _known: WeakKeyDictionary[Store, dict[str, BundleInfo]] = WeakKeyDictionary()
 _NAMES: Final = sa.select(bundles.c.bundle)
-_PARTS: Final = sa.select(
-    bundles.c.bundle,
-    *(bundles.c.manifest[name] for name in ("window", "empathy", "perceived", "heads", "synthetic")),
-)
+_MEMBERS: Final = ("window", "empathy", "perceived", "heads", "synthetic")
+_PARTS: Final = sa.select(bundles.c.bundle, *(bundles.c.manifest[name] for name in _MEMBERS))
 
 
 def read(store: Store) -> dict[str, BundleInfo]:
@@ -59,9 +57,7 @@ def one(store: Store, bundle: str) -> BundleInfo:
         return of(store, connection, [bundle]).get(bundle, UNKNOWN)
 
 
-def of(
-    store: Store, connection: sa.Connection, wanted: Collection[str]
-) -> dict[str, BundleInfo]:
+def of(store: Store, connection: sa.Connection, wanted: Collection[str]) -> dict[str, BundleInfo]:
     """These bundles' information, by bundle; those that are not registered are left out."""
     known = _known.setdefault(store, {})
     if missing := [bundle for bundle in wanted if bundle not in known]:

@@ -14,6 +14,7 @@ from pydantic import Field
 from stream_app.contracts.events import OutcomeKind, Role
 from stream_app.contracts.scores import AlertState, MechanismSummary, SessionScore, SessionStatus
 from stream_app.store import session_keys
+from stream_app.store.any_of import IDS, any_of
 from stream_app.store.queries import bundle_info
 from stream_app.store.queries.described import described_by
 from stream_app.store.queries.miti import Miti, miti_of
@@ -197,7 +198,7 @@ def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
 def of_ids(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[SessionCard]:
     """Those of these sessions that exist in ``scope``, in no particular order."""
     with store.reading() as connection:
-        given = {"session_ids": session_ids}
+        given = {IDS: session_ids}
         found = connection.execute(_of_ids(scope), given).mappings().all()
         return _cards(store, connection, found)
 
@@ -206,8 +207,7 @@ def of_ids(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[Sessi
 def _of_ids(scope: Scope) -> sa.Select[Any]:
     """The statement for sessions by ``session_ids``; building it takes longer than running it."""
     newest = newest_scores(scope, SessionFilter())
-    wanted = sa.bindparam("session_ids", expanding=True)
-    return sa.select(newest).where(newest.c.session_id.in_(wanted))
+    return sa.select(newest).where(any_of(newest.c.session_id, IDS))
 
 
 def newest_scores(scope: Scope, chosen: SessionFilter) -> sa.Subquery:
@@ -334,58 +334,64 @@ def _end_reasons(
     }
 
 
-def _counsellors(connection: sa.Connection, ids: list[str]) -> dict[str, list[str]]:
-    table = session_speakers
-    query = (
-        sa.select(table.c.session_id, table.c.speaker)
-        .where(table.c.session_id.in_(ids), table.c.role == Role.COUNSELLOR.value)
-        .order_by(table.c.session_id, table.c.speaker)
+_COUNSELLORS: Final = (
+    sa.select(session_speakers.c.session_id, session_speakers.c.speaker)
+    .where(
+        any_of(session_speakers.c.session_id, IDS),
+        session_speakers.c.role == Role.COUNSELLOR.value,
     )
+    .order_by(session_speakers.c.session_id, session_speakers.c.speaker)
+)
+
+
+def _counsellors(connection: sa.Connection, ids: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    for session_id, speaker in connection.execute(query):
+    for session_id, speaker in connection.execute(_COUNSELLORS, {IDS: ids}):
         found[session_id].append(speaker)
     return found
 
 
 RiskPoint = tuple[int, float, datetime]
+_RISKS: Final = (
+    sa.select(
+        turn_scores.c.session_id,
+        turn_scores.c.bundle,
+        turn_scores.c.seq,
+        turn_scores.c.low_empathy_risk,
+        turn_scores.c.occurred_at,
+    )
+    .where(any_of(turn_scores.c.session_id, IDS), turn_scores.c.low_empathy_risk.is_not(None))
+    .order_by(turn_scores.c.session_id, turn_scores.c.seq)
+)
 
 
 def _risks(connection: sa.Connection, ids: list[str]) -> dict[tuple[str, str], list[RiskPoint]]:
-    table = turn_scores
-    query = (
-        sa.select(
-            table.c.session_id,
-            table.c.bundle,
-            table.c.seq,
-            table.c.low_empathy_risk,
-            table.c.occurred_at,
-        )
-        .where(table.c.session_id.in_(ids), table.c.low_empathy_risk.is_not(None))
-        .order_by(table.c.session_id, table.c.seq)
-    )
     found: dict[tuple[str, str], list[RiskPoint]] = defaultdict(list)
-    for row in connection.execute(query):
-        found[row.session_id, row.bundle].append((row.seq, row.low_empathy_risk, row.occurred_at))
+    for session_id, bundle, *point in connection.execute(_RISKS, {IDS: ids}):
+        seq, risk, at = point
+        found[session_id, bundle].append((seq, risk, at))
     return found
+
+
+_RESOLVED: Final = alerts.alias("resolved")
+_FIRING: Final = (
+    sa.select(alerts.c.session_id, alerts.c.bundle, alerts.c.rule)
+    .where(
+        any_of(alerts.c.session_id, IDS),
+        alerts.c.state == AlertState.FIRING.value,
+        ~sa.exists().where(
+            _RESOLVED.c.episode_id == alerts.c.episode_id,
+            _RESOLVED.c.state == AlertState.RESOLVED.value,
+        ),
+    )
+    .order_by(alerts.c.rule)
+)
 
 
 def _firing(connection: sa.Connection, ids: list[str]) -> dict[tuple[str, str], list[str]]:
     """By session and bundle, the rules whose newest episode fires and was not resolved."""
-    resolved = alerts.alias("resolved")
-    query = (
-        sa.select(alerts.c.session_id, alerts.c.bundle, alerts.c.rule)
-        .where(
-            alerts.c.session_id.in_(ids),
-            alerts.c.state == AlertState.FIRING.value,
-            ~sa.exists().where(
-                resolved.c.episode_id == alerts.c.episode_id,
-                resolved.c.state == AlertState.RESOLVED.value,
-            ),
-        )
-        .order_by(alerts.c.rule)
-    )
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for session_id, bundle, rule in connection.execute(query):
+    for session_id, bundle, rule in connection.execute(_FIRING, {IDS: ids}):
         found[session_id, bundle].append(rule)
     return found
 

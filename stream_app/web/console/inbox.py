@@ -24,6 +24,7 @@ from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.formatting import duration
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.console.session import page_of
+from stream_app.web.live_hub import LiveEventKind
 from stream_app.web.services import Services, ServicesDep
 
 PAGE_SIZE: Final = 30
@@ -240,7 +241,7 @@ def _page_context(services: Services, person: Person, position: str) -> dict[str
         ],
         "mutes": alert_actions.mutes_in_force(services.store, person.scope),
         "precisions": precision.by_rule(services.store, person.scope),
-        "address": live_address(),
+        "address": live_address(LiveEventKind.ALERT, LiveEventKind.ALERT_ACTION),
         "position": position,
         "broker_live": services.hub.live,
         "page_of": page_of,

@@ -67,7 +67,7 @@ IN_ADDRESS: Final = {"since": "from", "until": "to"}
 """Names of fields in addresses, where they differ."""
 
 
-def _choices(
+async def _choices(
     search: FilterValue = "",
     since: Annotated[FilterValue, Query(alias="from")] = "",
     until: Annotated[FilterValue, Query(alias="to")] = "",

@@ -39,6 +39,7 @@ from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.pseudonym_words import short_form
 from stream_app.web.console.rendering import address_of, live_address, render
 from stream_app.web.console.tour import tour_step
+from stream_app.web.live_hub import LiveEventKind
 from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 
@@ -47,6 +48,13 @@ FIRST_CARDS: Final = 50
 MAX_CARDS: Final = 500
 SEARCHED: Final = 5000
 """A search looks at so many of the most urgent sessions."""
+LIVE: Final = (
+    LiveEventKind.SESSION,
+    LiveEventKind.ALERT,
+    LiveEventKind.ALERT_ACTION,
+    LiveEventKind.INTERVENTION,
+)
+"""What its script handles."""
 FilterValue = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=r"^[^\x00]*$")]
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -100,9 +108,9 @@ class WallCard:
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """``total``: the sessions that there are for these cards; ``matching``: ids that match a search.
+    """``total``: the number of live sessions, or of those that match; ``matching``: their ids.
 
-    ``searched``: the cards are those that match, of more sessions than a page shows.
+    ``searched``: the cards are those that match a search, of more sessions than a page shows.
     """
 
     cards: list[WallCard]
@@ -138,7 +146,7 @@ def wall(
         request,
         "wall.html",
         person,
-        address=live_address(team=team, domain=domain),
+        address=live_address(*LIVE, team=team, domain=domain),
         position=position,
         broker_live=services.hub.live,
         cards=found.cards,
