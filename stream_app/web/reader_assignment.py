@@ -59,7 +59,7 @@ def withdraw(services: Services, person: Person, session_id: str, name: str) -> 
 
 def _speaker(services: Services, person: Person, session_id: str, name: str) -> str:
     """The pseudonym of a counsellor's account."""
-    if sessions.one(services.store, person.scope, session_id) is None:
+    if sessions.bundle_of(services.store, person.scope, session_id) is None:
         raise NotFound("no such session")
     found = services.people.find(name)
     if found is None or not _of_team(person, found):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Annotated, Any
 
 import sqlalchemy as sa
@@ -13,7 +14,7 @@ from stream_app.contracts.scores import Alert, AlertState, SessionStatus, Severi
 from stream_app.store.judgements import JUDGED, JUSTIFIED
 from stream_app.store.queries.described import described_by
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
-from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.session_keys import place, unseal_or_none
 from stream_app.store.tables import alert_actions, alerts, mutes, session_scores, sessions
@@ -176,9 +177,57 @@ def of_sessions(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[
         return _read(store, connection, found, datetime.now(UTC))
 
 
+@dataclass(frozen=True, slots=True)
+class AlertCount:
+    """Number of alerts in a state, by whether they have fired and whether somebody judged them."""
+
+    state: ShownState
+    fired: bool
+    judged: bool
+    number: int
+
+    def matches(self, chosen: AlertFilter) -> bool:
+        """Whether these alerts meet the filter's conditions on state, firing and judgement."""
+        return (
+            (chosen.states is None or self.state in chosen.states)
+            and chosen.fired in (None, self.fired)
+            and chosen.judged in (None, self.judged)
+        )
+
+
+def counts(store: Store, scope: Scope) -> list[AlertCount]:
+    """Numbers of all alerts in ``scope``."""
+    with store.reading() as connection:
+        return [
+            AlertCount(ShownState(shown), bool(fired), bool(judged), number)
+            for shown, fired, judged, number in connection.execute(_counts(scope))
+        ]
+
+
+@lru_cache(maxsize=SCOPES)
+def _counts(scope: Scope) -> sa.Select[Any]:
+    each = select_episodes(scope, AlertFilter())
+    found = sa.select(
+        each.c.shown, each.c.fired, sa.case((_judged(each), 1), else_=0).label("judged")
+    ).subquery()
+    return sa.select(*found.c, sa.func.count()).group_by(*found.c)
+
+
+def _judged(episodes: sa.Subquery) -> sa.ColumnElement[bool]:
+    """Whether somebody has judged the alert."""
+    return sa.exists().where(
+        alert_actions.c.episode_id == episodes.c.episode_id, alert_actions.c.reason.in_(JUDGED)
+    )
+
+
 def select_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     """One row per episode, with its rule and shown state."""
+    if chosen.session_id is None and chosen.session_ids is None:
+        return _kept_episodes(scope, chosen)
+    return _new_episodes(scope, chosen)
 
+
+def _new_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     def has(state: AlertState) -> sa.ColumnElement[int]:
         return sa.func.max(sa.case((alerts.c.state == state.value, 1), else_=0))
 
@@ -222,13 +271,15 @@ def select_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     if chosen.fired is not None:
         kept = kept.where(shown.c.fired == int(chosen.fired))
     if chosen.judged is not None:
-        judged = sa.exists().where(
-            alert_actions.c.episode_id == shown.c.episode_id, alert_actions.c.reason.in_(JUDGED)
-        )
+        judged = _judged(shown)
         kept = kept.where(judged if chosen.judged else ~judged)
     if chosen.states is not None:
         kept = kept.where(shown.c.shown.in_([state.value for state in chosen.states]))
     return kept.subquery()
+
+
+_kept_episodes = lru_cache(maxsize=SCOPES)(_new_episodes)
+"""Building the statement takes longer than running it; a filter for a session is used once."""
 
 
 def _of_sessions(chosen: AlertFilter) -> Iterator[sa.ColumnElement[bool]]:

@@ -15,8 +15,7 @@ from stream_app.store.queries.alerts import (
     mutes_in_force,
     select_episodes,
 )
-from stream_app.store.queries.scope import Scope
-from stream_app.store.queries.sessions import SCOPES
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import sessions
 

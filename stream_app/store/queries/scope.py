@@ -1,6 +1,7 @@
 """Access scopes: which sessions a person may read."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -11,6 +12,9 @@ from stream_app.store.tables import (
     session_speakers,
     sessions,
 )
+
+SCOPES: Final = 1000
+"""Prepared statements are kept for so many access scopes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from stream_app.store.queries import bundle_info
 from stream_app.store.queries.described import described_by
 from stream_app.store.queries.miti import Miti, miti_of
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
-from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import (
     UtcDateTime,
@@ -35,8 +35,6 @@ NO_RISK_YET: Final = -1.0
 """Sorts sessions without a risk after those with one."""
 LOW_RATING: Final = 2
 """Of ratings from 1 to 5."""
-SCOPES: Final = 1000
-"""Statements of so many access scopes are kept."""
 
 
 class Order(Enum):
@@ -210,8 +208,25 @@ def _of_ids(scope: Scope) -> sa.Select[Any]:
     return sa.select(newest).where(any_of(newest.c.session_id, IDS))
 
 
+def bundle_of(store: Store, scope: Scope, session_id: str) -> str | None:
+    """The bundle that scored a session last; None if the session does not exist in ``scope``."""
+    with store.reading() as connection:
+        return connection.scalar(_bundle_of(scope), {IDS: [session_id]})
+
+
+@lru_cache(maxsize=SCOPES)
+def _bundle_of(scope: Scope) -> sa.Select[str]:
+    newest = newest_scores(scope, SessionFilter())
+    return sa.select(newest.c.bundle).where(any_of(newest.c.session_id, IDS))
+
+
 def newest_scores(scope: Scope, chosen: SessionFilter) -> sa.Subquery:
     """Rows of sessions with the scores of the most recently active bundle."""
+    usual = SessionFilter(chosen.status, chosen.team, chosen.domain)
+    return (_kept_scores if chosen == usual else _new_scores)(scope, chosen)
+
+
+def _new_scores(scope: Scope, chosen: SessionFilter) -> sa.Subquery:
     score, session, other = session_scores, sessions, session_scores.alias("other_bundle")
     newer = sa.exists().where(
         other.c.session_id == score.c.session_id,
@@ -245,6 +260,10 @@ def newest_scores(scope: Scope, chosen: SessionFilter) -> sa.Subquery:
     if chosen.risk_from is not None:
         query = query.where(score.c.low_empathy_risk >= chosen.risk_from)
     return query.where(*_further(score.c.session_id, chosen)).subquery()
+
+
+_kept_scores = lru_cache(maxsize=SCOPES)(_new_scores)
+"""Building the statement takes longer than running it; a search is not kept."""
 
 
 def _activity(score: sa.FromClause) -> sa.ColumnElement[datetime]:

@@ -110,7 +110,7 @@ def inbox(
         request,
         "inbox.html",
         person,
-        tabs=[_with_count(services, person, tab) for tab in TABS],
+        tabs=_with_counts(services, person),
         tab=chosen,
         found=page.items,
         counsellors=_counsellors(services, page.items),
@@ -255,11 +255,13 @@ def _counsellors(services: Services, found: Sequence[AlertRead]) -> dict[str, li
     return {session_id: routing.counsellors for session_id, routing in about.items()}
 
 
-def _with_count(services: Services, person: Person, tab: Tab) -> Tab:
-    if tab is UNFIRED:
-        return tab
-    found = alerts.find(services.store, person.scope, tab.chosen, limit=MAX_COUNT)
-    return replace(tab, count=None if found.next_cursor else len(found.items))
+def _with_counts(services: Services, person: Person) -> list[Tab]:
+    counted = alerts.counts(services.store, person.scope)
+    numbers = [sum(each.number for each in counted if each.matches(tab.chosen)) for tab in TABS]
+    return [
+        replace(tab, count=number if number <= MAX_COUNT and tab is not UNFIRED else None)
+        for tab, number in zip(TABS, numbers, strict=True)
+    ]
 
 
 def _by_rule(found: list[AlertRead]) -> dict[str, list[AlertRead]]:

@@ -211,7 +211,7 @@ def pin(
     to: Annotated[str, Form()] = "/",
 ) -> Response:
     """Keep a session at the top of this person's wall, or no longer."""
-    if sessions.one(services.store, person.scope, session_id) is None:
+    if sessions.bundle_of(services.store, person.scope, session_id) is None:
         raise HTTPException(404)
     change = pins.pin if pinned == "yes" else pins.unpin
     change(services.store, person.name, session_id)
