@@ -273,6 +273,22 @@ class People:
         with self._store.reading() as connection:
             return [_person(row) for row in connection.execute(query).mappings()]
 
+    def counsellors(self, team: str | None) -> dict[str, str]:
+        """Pseudonyms of counsellors' accounts by name: of this team or none; None: of all teams."""
+        query = (
+            sa.select(people.c.name, people.c.speaker)
+            .where(
+                people.c.role == PersonRole.COUNSELLOR.value,
+                people.c.disabled_at.is_(None),
+                people.c.speaker.is_not(None),
+            )
+            .order_by(people.c.name)
+        )
+        if team is not None:
+            query = query.where(people.c.team.is_(None) | (people.c.team == team))
+        with self._store.reading() as connection:
+            return {name: speaker for name, speaker in connection.execute(query) if speaker}
+
     def names_of_speakers(self, speakers: Collection[str] | None = None) -> dict[str, str]:
         """Account names by the pseudonym of the counsellor; None: of all counsellors."""
         query = (

@@ -25,10 +25,10 @@ class Readers:
 def readers(services: Services, person: Person, session_id: str) -> Readers:
     """The counsellors that a session is assigned to, and those it could be assigned to."""
     speakers = set(assignments.assigned(services.store, session_id))
-    known = [each for each in services.people.all() if each.speaker and _of_team(person, each)]
+    known = services.people.counsellors(None if person.all_teams else person.team or "")
     return Readers(
-        [each.name for each in known if each.speaker in speakers],
-        [each.name for each in known if each.speaker not in speakers],
+        [name for name, speaker in known.items() if speaker in speakers],
+        [name for name, speaker in known.items() if speaker not in speakers],
         assignments.is_assignable(services.store, session_id),
     )
 

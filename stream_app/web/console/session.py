@@ -155,6 +155,7 @@ def session(
         person.scope,
         session_id,
         after_seq=first - 1 - info.before,
+        only_best=top.card.bundle,
         limit=PAGE_TURNS + info.before + info.after,
     )
     seqs = [turn.seq for turn in turns]
@@ -221,6 +222,7 @@ def turn(
         person.scope,
         session_id,
         after_seq=seq - 1 - info.before,
+        only_best=bundle,
         limit=info.before + 1 + info.after,
     )
     found = next((turn for turn in around if turn.seq == seq), None)
