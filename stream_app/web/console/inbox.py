@@ -27,6 +27,8 @@ from stream_app.web.console.session import page_of
 from stream_app.web.live_hub import LiveEventKind
 from stream_app.web.services import Services, ServicesDep
 
+LIVE: Final = (LiveEventKind.ALERT, LiveEventKind.ALERT_ACTION)
+"""Live events that its script handles."""
 PAGE_SIZE: Final = 30
 MAX_COUNT: Final = 100
 """Tabs show exact counts up to this number."""
@@ -241,7 +243,7 @@ def _page_context(services: Services, person: Person, position: str) -> dict[str
         ],
         "mutes": alert_actions.mutes_in_force(services.store, person.scope),
         "precisions": precision.by_rule(services.store, person.scope),
-        "address": live_address(LiveEventKind.ALERT, LiveEventKind.ALERT_ACTION),
+        "address": live_address(*LIVE),
         "position": position,
         "broker_live": services.hub.live,
         "page_of": page_of,
