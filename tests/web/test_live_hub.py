@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from stream_app.contracts.framing import framed
@@ -238,3 +239,49 @@ async def test_the_first_event_is_sent_at_once_and_a_flood_is_collected() -> Non
         assert len(await client.take(5.0)) == 3
         second = time.monotonic() - began
     assert first < live_hub.SEND_EVERY <= second
+
+
+def test_clients_get_only_the_kinds_that_they_chose_and_always_a_resync() -> None:
+    hub = Hub()
+    routing = SessionRouting(team="north")
+    chosen = Subscription(ALL_SESSIONS, kinds=frozenset({LiveEventKind.ALERT}))
+    start = hub.position
+    with hub.subscribe(chosen, None) as (client, _):
+        for kind in (LiveEventKind.TURN, LiveEventKind.ALERT, LiveEventKind.SESSION):
+            hub.broadcast(kind, b'{"a":1}', "s", routing)
+        hub.mark_live()
+        hub.mark_stale("2026-03-02T09:00:00Z")
+        queued = [event.kind for event in client._queue]
+    wanted = [LiveEventKind.ALERT, LiveEventKind.RESYNC, LiveEventKind.STALE]
+    assert queued == wanted
+    with hub.subscribe(chosen, start) as (_, missed):
+        assert [event.kind for event in missed] == wanted
+
+
+def test_an_event_is_encoded_once_and_without_names_for_those_who_may_not_see_them() -> None:
+    hub = Hub()
+    routing = SessionRouting(team="north", counsellors=["c0ffee"])
+    start = hub.position
+    [score] = process([turn(0), turn(1)]).session_scores[-1:]
+    hub.broadcast_message(score, routing)
+    everyone = Subscription(ALL_SESSIONS)
+    with hub.subscribe(everyone, start) as (_, [event]):
+        named = event.encoded(hub.epoch, deidentified=False)
+        unnamed = event.encoded(hub.epoch, deidentified=True)
+        assert event.encoded(hub.epoch, deidentified=False) is named
+    assert named.startswith(f"id: {hub.epoch}-1-".encode())
+    assert (b"c0ffee" in named, b"c0ffee" in unnamed) == (True, False)
+    for encoded in (named, unnamed):
+        data = msgspec.json.decode(encoded.split(b"data: ")[1])
+        assert (data["session_id"], data["team"]) == (score.session_id, "north")
+        assert encoded.endswith(b"\r\n\r\n")
+
+
+def test_a_line_break_in_a_message_does_not_end_its_event() -> None:
+    hub = Hub()
+    start = hub.position
+    hub.broadcast(LiveEventKind.TURN, b'{"a":\r\n1}', "s", SessionRouting())
+    with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
+        encoded = hub.encode(missed, Subscription(ALL_SESSIONS))
+    assert encoded.count(b"\r\n") == 4
+    assert b'data: {"a":1}\r\n' in encoded
