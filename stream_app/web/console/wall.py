@@ -37,6 +37,7 @@ from stream_app.web.console.account import local_path
 from stream_app.web.console.charts import sparkline
 from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.pseudonym_words import short_form
+from stream_app.web.console.recent_choices import choices
 from stream_app.web.console.rendering import address_of, live_address, render
 from stream_app.web.console.tour import tour_step
 from stream_app.web.live_hub import LiveEventKind
@@ -165,7 +166,7 @@ def wall(
         shown=shown if shown != FIRST_CARDS else None,
         team=team,
         domain=domain,
-        teams=filter_choices.live_teams(services.store, person.scope)
+        teams=choices(services.store, person.scope, "live teams", filter_choices.live_teams)
         if person.team is None
         else [],
         domains=[each.value for each in Domain],
