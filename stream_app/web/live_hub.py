@@ -399,7 +399,7 @@ class Hub:
             case LiveEventKind.SESSION:
                 about = {"team": routing.team, "domain": routing.domain, "channel": routing.channel}
                 named = {**about, "counsellors": routing.counsellors}
-                unnamed = {**about, "counsellors": []}
+                unnamed: dict[str, object] = {**about, "counsellors": []}
                 self.broadcast(kind, message, session_id, routing, named, unnamed)
             case _:
                 about = {"team": routing.team, "domain": routing.domain}

@@ -49,6 +49,11 @@ function readPart({ most: cards, searched: chosen }) {
   searched = chosen !== undefined;
 }
 
+/** Whether there are sessions without a card. */
+function isPartial() {
+  return most > 0 || searched;
+}
+
 function queueUpdate(score) {
   const fresh = updates.get(score.session_id) ?? { points: [] };
   fresh.score = score;
@@ -202,9 +207,9 @@ function put(session, card) {
     old?.remove();
     own.append(card);
   }
+  cards.set(session, card);
   applySearch([card]);
   if (hadFocus) card.querySelector("a")?.focus();
-  cards.set(session, card);
   outOfOrder = true;
 }
 
@@ -227,6 +232,7 @@ const reload = oneAtATime(async () => {
     readPart(fresh.dataset);
     await replaceAll(cardsIn(fresh));
     for (const id of ["total", "rest"]) replacePart(page, id);
+    applySearch([]);
   }
   loadingAll = false;
   schedule();
@@ -243,7 +249,7 @@ function replacePart(page, id) {
 
 /** Keep the number of sessions, or what matches a search, up to date. */
 async function refreshPart() {
-  if (document.hidden || !most || !list.dataset.total) return;
+  if (document.hidden || !isPartial() || !list.dataset.total) return;
   if (searched) return void reload();
   const fresh = await loadElement(list.dataset.total, "#total").catch(() => null);
   if (fresh) document.getElementById("total")?.replaceWith(fresh);
@@ -272,7 +278,7 @@ list.addEventListener("submit", async (event) => {
 });
 readPart(list.dataset);
 watchSearch(() => cards.values(), {
-  isPartial: () => most > 0,
+  isPartial,
   reload,
 });
 setInterval(refreshPart, TOTAL_EVERY);
