@@ -40,6 +40,9 @@ HOST: Final = "localhost"
 LIVE: Final = "live"
 READ: Final = "read"
 """Names of the sessions that speak during the measurement, and of those that people read."""
+OF_INBOX: Final = "kind=alert&kind=alert-action"
+OF_WALL: Final = "kind=session&kind=alert&kind=alert-action&kind=intervention"
+"""Conditions of the live streams of these pages."""
 READ_SESSIONS: Final = 200
 READ_TURNS: Final = 30
 START_PATIENCE: Final = 60.0
@@ -117,14 +120,17 @@ class Installation:
             yield port
 
     def streams(self, count: int) -> list[Stream]:
-        """Live streams of supervisors: two in five of a wall or of a session, one in five inbox."""
+        """Live streams of supervisors: two in five of a wall or of a session, one in five inbox.
+
+        With the addresses that these pages have.
+        """
         supervisors = [one for one in self.visitors if one.role == PersonRole.SUPERVISOR.value]
         found = []
         for number in range(count):
             visitor = supervisors[number % len(supervisors)]
-            live = workload.session_name(LIVE, number)
-            path = "/api/v1/live" + (f"?session={live}" if number % 5 in (1, 3) else "")
-            found.append(Stream(path, visitor.cookie))
+            of_session = f"session={workload.session_name(LIVE, number)}"
+            chosen = (OF_WALL, of_session, OF_WALL, of_session, OF_INBOX)[number % 5]
+            found.append(Stream(f"/api/v1/live?{chosen}", visitor.cookie))
         return found
 
     def visit(self, job: Job, begun: Callable[[float], None]) -> Seen:

@@ -1,6 +1,9 @@
 """``rapport web``: serves the console and the API until a signal stops it."""
 
+import gc
+import sys
 from contextlib import nullcontext
+from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -11,6 +14,13 @@ from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
 from stream_app.web.connection_timeouts import MAX_CONNECTIONS, TimeoutProtocol
 from stream_app.web.ingest import MAX_BYTES
+
+SWITCH_INTERVAL: Final = 0.0005
+"""Seconds that a thread may hold the GIL while another one waits.
+
+The event loop accepts requests and writes live streams; with Python's default of 0.005 it would
+wait that long each time for a thread that renders a page.
+"""
 
 
 def run(settings: Settings) -> None:
@@ -32,6 +42,9 @@ def _serve(settings: Settings, app: FastAPI) -> None:
         if settings.health_port is not None
         else nullcontext()
     )
+    gc.collect()
+    gc.freeze()  # the code lives until the exit; collecting it would halt all pages
+    sys.setswitchinterval(SWITCH_INTERVAL)
     with probes:
         uvicorn.run(
             app,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -15,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from stream_app.contracts.events import Role
 from stream_app.store.people import Person
-from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import (
     InvalidJudgement,
@@ -190,11 +191,15 @@ def find(
 
 def count_waiting(store: Store, scope: Scope) -> int:
     """Number of disputes in ``scope`` without an answer."""
-    query = sa.select(sa.func.count()).where(
-        disputes.c.decision.is_(None), *scope.conditions(disputes.c.session_id)
-    )
     with store.reading() as connection:
-        return connection.scalar(query.select_from(disputes)) or 0
+        return connection.scalar(_waiting(scope)) or 0
+
+
+@lru_cache(maxsize=SCOPES)
+def _waiting(scope: Scope) -> sa.Select[int]:
+    """Built once for each scope, because every page of supervisors shows this number."""
+    waiting = sa.select(sa.func.count()).select_from(disputes)
+    return waiting.where(disputes.c.decision.is_(None), *scope.conditions(disputes.c.session_id))
 
 
 def of_sessions(

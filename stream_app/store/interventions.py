@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 
 from stream_app.contracts.interventions import Intervention, InterventionKind
 from stream_app.contracts.scores import SessionStatus
+from stream_app.store.any_of import IDS, any_of
 from stream_app.store.assignments import may_be_analysed
 from stream_app.store.people import IngestScope
 from stream_app.store.queries import sessions as session_cards
@@ -189,15 +190,24 @@ def _check_turn(connection: Connection, session_id: str, kind: InterventionKind)
         raise StateConflict("nobody has taken over this session")
 
 
-def _leaders(connection: Connection, session_ids: Sequence[str]) -> dict[str, TakenOver]:
-    table = interventions
-    query = (
-        sa.select(table.c.session_id, table.c.kind, table.c.person, table.c.at)
-        .where(table.c.session_id.in_(session_ids), table.c.kind != InterventionKind.NOTE.value)
-        .order_by(table.c.at, table.c.intervention_id)
+_LEADING: Final = (
+    sa.select(
+        interventions.c.session_id,
+        interventions.c.kind,
+        interventions.c.person,
+        interventions.c.at,
     )
+    .where(
+        any_of(interventions.c.session_id, IDS),
+        interventions.c.kind != InterventionKind.NOTE.value,
+    )
+    .order_by(interventions.c.at, interventions.c.intervention_id)
+)
+
+
+def _leaders(connection: Connection, session_ids: Sequence[str]) -> dict[str, TakenOver]:
     found: dict[str, TakenOver] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(_LEADING, {IDS: session_ids}):
         if row.kind == InterventionKind.TAKE_OVER.value:
             found[row.session_id] = TakenOver(row.person, row.at)
         else:

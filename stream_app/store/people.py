@@ -5,10 +5,11 @@ Names are never reused, because the audit trail and ratings keep the name of a d
 
 import hashlib
 import secrets
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
@@ -16,7 +17,14 @@ from sqlalchemy.exc import IntegrityError
 from stream_app.errors import RapportError
 from stream_app.store.queries.scope import ALL_SESSIONS, NO_SESSIONS, Scope
 from stream_app.store.repository import Store
-from stream_app.store.tables import access_tokens, people, pins, presence, saved_views
+from stream_app.store.tables import (
+    UtcDateTime,
+    access_tokens,
+    people,
+    pins,
+    presence,
+    saved_views,
+)
 
 BROWSER = "browser"
 """The label of tokens created by signing in."""
@@ -162,6 +170,7 @@ class People:
     def __init__(self, store: Store, idle_after: timedelta | None = None) -> None:
         self._store = store
         self._idle_after = idle_after
+        self._by_token = _by_token(ends_idle=idle_after is not None)
 
     def add(self, person: Person, password_hash: str | None) -> None:
         """Create an account; ``person.initial_password``: the password must be changed first.
@@ -264,13 +273,31 @@ class People:
         with self._store.reading() as connection:
             return [_person(row) for row in connection.execute(query).mappings()]
 
-    def names_of_speakers(self) -> dict[str, str]:
-        """Account names by the pseudonym of the counsellor."""
+    def counsellors(self, team: str | None) -> dict[str, str]:
+        """Pseudonyms of counsellors' accounts by name: of this team or none; None: of all teams."""
+        query = (
+            sa.select(people.c.name, people.c.speaker)
+            .where(
+                people.c.role == PersonRole.COUNSELLOR.value,
+                people.c.disabled_at.is_(None),
+                people.c.speaker.is_not(None),
+            )
+            .order_by(people.c.name)
+        )
+        if team is not None:
+            query = query.where(people.c.team.is_(None) | (people.c.team == team))
+        with self._store.reading() as connection:
+            return {name: speaker for name, speaker in connection.execute(query) if speaker}
+
+    def names_of_speakers(self, speakers: Collection[str] | None = None) -> dict[str, str]:
+        """Account names by the pseudonym of the counsellor; None: of all counsellors."""
         query = (
             sa.select(people.c.speaker, people.c.name)
             .where(people.c.disabled_at.is_(None), people.c.speaker.is_not(None))
             .order_by(people.c.name)
         )
+        if speakers is not None:
+            query = query.where(people.c.speaker.in_(list(speakers)))
         with self._store.reading() as connection:
             return {speaker: name for speaker, name in connection.execute(query) if speaker}
 
@@ -378,22 +405,12 @@ class People:
 
     def find_by_token(self, token: str, *, used: bool = False) -> Person | None:
         """The account of a valid token, or None. ``used``: a person caused the request."""
-        limits = [access_tokens.c[name].label(f"sends_{name}") for name in IngestScope.NAMES]
-        now, last_used = datetime.now(UTC), access_tokens.c.last_used_at
-        valid = [
-            access_tokens.c.digest == _digest(token),
-            access_tokens.c.expires_at.is_(None) | (access_tokens.c.expires_at > now),
-            people.c.disabled_at.is_(None),
-        ]
+        now = datetime.now(UTC)
+        given = {"digest": _digest(token), "now": now}
         if self._idle_after is not None:
-            valid.append(last_used.is_(None) | (last_used > now - self._idle_after))
-        query = (
-            sa.select(people, *limits, last_used, access_tokens.c.rights)
-            .join(access_tokens, access_tokens.c.person == people.c.name)
-            .where(*valid)
-        )
+            given["used_after"] = now - self._idle_after
         with self._store.reading() as connection:
-            found = connection.execute(query).mappings().first()
+            found = connection.execute(self._by_token, given).mappings().first()
         if found is None:
             return None
         if used and found["last_used_at"] is not None:
@@ -413,6 +430,28 @@ class People:
         query = sa.select(people).where(people.c.name == name, people.c.disabled_at.is_(None))
         with self._store.reading() as connection:
             return connection.execute(query).mappings().first()
+
+
+def _by_token(*, ends_idle: bool) -> sa.Select[Any]:
+    """The account of a token; built once, because every request reads it.
+
+    Parameters: ``digest``, ``now``, and ``used_after`` if unused tokens end.
+    """
+    limits = [access_tokens.c[name].label(f"sends_{name}") for name in IngestScope.NAMES]
+    expires, last_used = access_tokens.c.expires_at, access_tokens.c.last_used_at
+    valid = [
+        access_tokens.c.digest == sa.bindparam("digest"),
+        expires.is_(None) | (expires > sa.bindparam("now", type_=UtcDateTime())),
+        people.c.disabled_at.is_(None),
+    ]
+    if ends_idle:
+        used_after = sa.bindparam("used_after", type_=UtcDateTime())
+        valid.append(last_used.is_(None) | (last_used > used_after))
+    return (
+        sa.select(people, *limits, last_used, access_tokens.c.rights)
+        .join(access_tokens, access_tokens.c.person == people.c.name)
+        .where(*valid)
+    )
 
 
 def _browsers_of(name: str) -> sa.ColumnElement[bool]:

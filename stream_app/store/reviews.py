@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -21,7 +22,7 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.core.scorecards import MEASURES, Scorecard, pack, unpack
 from stream_app.sealing.envelope import seal_text
 from stream_app.store import assignments
-from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import InvalidJudgement, NotFound, StateConflict
@@ -182,13 +183,22 @@ def find(
 
 def count_open(store: Store, scope: Scope, reviewer: str) -> int:
     """Number of a person's reviews that are not signed off."""
-    query = sa.select(sa.func.count()).where(
-        reviews.c.reviewer == reviewer,
-        reviews.c.signed_at.is_(None),
-        *scope.conditions(reviews.c.session_id),
-    )
     with store.reading() as connection:
-        return connection.scalar(query.select_from(reviews)) or 0
+        return connection.scalar(_open_reviews(scope), {"given_to": reviewer}) or 0
+
+
+@lru_cache(maxsize=SCOPES)
+def _open_reviews(scope: Scope) -> sa.Select[int]:
+    """Built once for each scope, because every page of supervisors shows this number."""
+    return (
+        sa.select(sa.func.count())
+        .select_from(reviews)
+        .where(
+            reviews.c.reviewer == sa.bindparam("given_to"),
+            reviews.c.signed_at.is_(None),
+            *scope.conditions(reviews.c.session_id),
+        )
+    )
 
 
 def candidates(store: Store, team: str, since: datetime) -> dict[str, float | None]:

@@ -17,6 +17,7 @@ from stream_app.errors import SealingError, StaleState
 from stream_app.sealing.envelope import is_sealed, new_key, seal_text, unseal_text
 from stream_app.sealing.keyring import MasterKeys, Wrapped
 from stream_app.store import tables
+from stream_app.store.any_of import IDS, any_of
 from stream_app.store.connection import Database
 from stream_app.store.rows import Row
 from stream_app.store.statements import insert_new
@@ -24,6 +25,9 @@ from stream_app.store.statements import insert_new
 log = structlog.get_logger(__name__)
 
 REWRAPPED_AT_A_TIME: Final = 500
+_OF_SESSIONS: Final = sa.select(tables.session_keys).where(
+    any_of(tables.session_keys.c.session_id, IDS)
+)
 
 
 class SessionKeys:
@@ -57,13 +61,12 @@ class SessionKeys:
         Raises:
             SealingError: a master key is missing.
         """
-        table = tables.session_keys
         if not session_ids:
             return {}
-        query = sa.select(table).where(table.c.session_id.in_(session_ids))
+        found = connection.execute(_OF_SESSIONS, {IDS: session_ids})
         return {
             row.session_id: self.master.unwrap(Wrapped(row.master_key, row.wrapped), row.session_id)
-            for row in connection.execute(query)
+            for row in found
         }
 
     def create(self, session_id: str, now: datetime) -> tuple[bytes, Row]:

@@ -62,7 +62,9 @@ class AccessLog:
         if person is None:
             return
         session_id = request.path_params.get("session_id")
-        exists = session_id is not None and sessions.one(self._store, ALL_SESSIONS, session_id)
+        exists = session_id is not None and sessions.bundle_of(
+            self._store, ALL_SESSIONS, session_id
+        )
         if status == 403 or (status == 404 and exists):  # HTTP
             route = getattr(request.scope.get("route"), "path_format", "")
             method = request.scope.get("method", "WebSocket")

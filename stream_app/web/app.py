@@ -4,7 +4,9 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
+import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.routing import Mount
@@ -18,6 +20,13 @@ from stream_app.web.path_segments import EncodedSlashes
 from stream_app.web.proxies import ProxyHeaders
 from stream_app.web.security import SecurityHeaders
 from stream_app.web.services import Services
+
+THREADS: Final = 12
+"""Pages and requests that are computed at a time.
+
+Fewer than the connections of the store's pool (15), so that none waits for a connection; and few,
+because they share one interpreter: more of them finish later, not sooner.
+"""
 
 
 def create(services: Services) -> FastAPI:
@@ -63,6 +72,7 @@ def _mount(path: str, app: FastAPI) -> Mount:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Read live events and publish while the application runs; the broker may be unavailable."""
     services: Services = app.state.services
+    anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
     services.hub.bind_loop()
     services.publisher.bind_loop()
     reading = asyncio.create_task(services.reader.run())

@@ -6,7 +6,7 @@ from the console's own pages (``Sec-Fetch-Site``, or ``Origin`` from browsers th
 
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Annotated, Final, TypeVar
@@ -214,10 +214,10 @@ def _is_same_host(origin: str | None, url: URL) -> bool:
 CurrentPerson = Annotated[Person, Depends(current_person)]
 
 
-def require_role(*roles: PersonRole) -> Callable[[Person], Person]:
+def require_role(*roles: PersonRole) -> Callable[[Person], Awaitable[Person]]:
     """Make a dependency that answers 403 to people without one of these roles."""
 
-    def check(person: CurrentPerson) -> Person:
+    async def check(person: CurrentPerson) -> Person:  # async, so as not to wait for a thread
         if person.role not in roles:
             raise HTTPException(403, f"not allowed for the role {person.role.value}")
         return person

@@ -27,7 +27,7 @@ REPLAY_BUFFER: Final = 10_000
 """Events kept for ``Last-Event-ID``; about 1 kB each."""
 OVERLAP_MS: Final = 1_000
 """What is sent again to a client that comes from another process: clocks and readers differ."""
-SEND_EVERY: Final = 0.2
+SEND_EVERY: Final = 0.4
 """Seconds for which the events of a busy stream are collected before they are sent together."""
 SEEN_ACTIONS: Final = 5_000
 FORGOTTEN_SESSIONS: Final = 5_000
@@ -59,25 +59,53 @@ class LiveEventKind(Enum):
     STALE = "stale"
 
 
-class LiveEvent(Struct, frozen=True):
-    """One live event; ``data`` is JSON. An event without ``routing`` goes to every client.
+class LiveEvent(Struct):
+    """One live event; ``message`` is a JSON object. An event without ``routing`` goes to everyone.
 
-    ``at``: milliseconds since 1970, when its message was appended to the topic; the same in all web
-    processes. Of events without a message: of the newest message before.
+    ``members``: what is added to the message; ``unnamed``: instead of it, for clients that may not
+    see pseudonyms and names. ``at``: milliseconds since 1970, when its message was appended to the
+    topic; the same in all web processes. Of events without a message: of the newest message before.
     """
 
     number: int
     kind: LiveEventKind
-    data: str
+    message: bytes
     session_id: str | None = None
     routing: SessionRouting | None = None
-    deidentified: str | None = None
-    """``data`` without pseudonyms and names; None if it contains none."""
     at: int = 0
+    members: Mapping[str, object] | None = None
+    unnamed: Mapping[str, object] | None = None
+    _encoded: bytes | None = None
+    _encoded_unnamed: bytes | None = None
+
+    def encoded(self, epoch: str, *, deidentified: bool) -> bytes:
+        """The event as a part of a stream; encoded once for all clients, and only if one gets it.
+
+        ``epoch``: of the hub.
+        """
+        if deidentified and self.unnamed is not None:
+            if self._encoded_unnamed is None:
+                self._encoded_unnamed = self._encode(epoch, self.unnamed)
+            return self._encoded_unnamed
+        if self._encoded is None:
+            self._encoded = self._encode(epoch, self.members)
+        return self._encoded
+
+    def _encode(self, epoch: str, members: Mapping[str, object] | None) -> bytes:
+        data = self.message
+        if members:
+            data = b"%b,%b" % (data[:-1], msgspec.json.encode(members)[1:])
+        if b"\n" in data or b"\r" in data:  # a worker's JSON has none; each would end the line
+            data = data.translate(None, b"\r\n")
+        head = f"id: {epoch}-{self.number}-{self.at}\r\nevent: {self.kind.value}\r\ndata: "
+        return b"%b%b\r\n\r\n" % (head.encode(), data)
 
 
 class Subscription(Struct, frozen=True):
-    """The events that a client may see and has selected; None = no restriction."""
+    """The events that a client may see and has selected; None = no restriction.
+
+    ``kinds``: other than ``resync`` and ``stale``, which everyone gets.
+    """
 
     scope: Scope
     team: str | None = None
@@ -85,6 +113,7 @@ class Subscription(Struct, frozen=True):
     session_id: str | None = None
     deidentified: bool = False
     person: str = ""
+    kinds: frozenset[LiveEventKind] | None = None
 
     def matches(self, event: LiveEvent) -> bool:
         """Whether this client gets the event."""
@@ -92,7 +121,8 @@ class Subscription(Struct, frozen=True):
         if routing is None:
             return True
         return (
-            self.scope.team in (None, routing.team)
+            (self.kinds is None or event.kind in self.kinds)
+            and self.scope.team in (None, routing.team)
             and (self.scope.speaker is None or self.scope.speaker in routing.readers)
             and self.team in (None, routing.team)
             and self.domain in (None, routing.domain)
@@ -106,10 +136,6 @@ class Subscription(Struct, frozen=True):
             return self.session_id
         team = self.scope.team if self.scope.team is not None else self.team
         return None if team is None else (team,)
-
-    def data_for(self, event: LiveEvent) -> str:
-        """The event's data, without names if the client may not see them."""
-        return (event.deidentified if self.deidentified else None) or event.data
 
 
 class Client:
@@ -197,9 +223,10 @@ class Hub:
         """The id of the newest event; clients can resume from it."""
         return f"{self.epoch}-{self._number}-{self._newest_ms}"
 
-    def id_of(self, event: LiveEvent) -> str:
-        """The event's id on the stream."""
-        return f"{self.epoch}-{event.number}-{event.at}"
+    def encode(self, events: Iterable[LiveEvent], subscription: Subscription) -> bytes:
+        """These events as one piece of a stream, which costs one write."""
+        unnamed = subscription.deidentified
+        return b"".join(event.encoded(self.epoch, deidentified=unnamed) for event in events)
 
     def bind_loop(self) -> None:
         """Remember the running event loop; call this before the methods ``…_threadsafe``."""
@@ -238,17 +265,21 @@ class Hub:
     def broadcast(
         self,
         kind: LiveEventKind,
-        data: str,
+        message: bytes,
         session_id: str | None = None,
         routing: SessionRouting | None = None,
-        deidentified: str | None = None,
+        members: Mapping[str, object] | None = None,
+        unnamed: Mapping[str, object] | None = None,
     ) -> None:
-        """Number an event, keep it for replay and queue it for matching clients."""
+        """Number an event, keep it for replay and queue it for matching clients.
+
+        ``members``, ``unnamed``: as in ``LiveEvent``.
+        """
         if session_id in self._forgotten:
             return
         self._number += 1
         event = LiveEvent(
-            self._number, kind, data, session_id, routing, deidentified, self._newest_ms
+            self._number, kind, message, session_id, routing, self._newest_ms, members, unnamed
         )
         if len(self._ring) == self._ring.maxlen:
             self._complete_from_ms = max(self._complete_from_ms, self._ring[0].at + 1)
@@ -278,7 +309,7 @@ class Hub:
         self._ring = deque(kept, maxlen=self._ring.maxlen)
         for client in self._clients:
             client.drop(session_id)
-        self.broadcast(LiveEventKind.RESYNC, "{}")
+        self.broadcast(LiveEventKind.RESYNC, b"{}")
 
     def forgotten(self, session_ids: Iterable[str]) -> set[str]:
         """Those of these sessions whose events are ignored."""
@@ -292,13 +323,13 @@ class Hub:
         """Tell clients that the broker is unavailable; ``since`` is an RFC 3339 time."""
         if self.live:
             self.live = False
-            self.broadcast(LiveEventKind.STALE, msgspec.json.encode({"since": since}).decode())
+            self.broadcast(LiveEventKind.STALE, msgspec.json.encode({"since": since}))
 
     def mark_live(self) -> None:
         """Tell clients that the topics are read from now on and earlier events may be lost."""
         self.live = True
         self._complete_from_ms = _now_ms()
-        self.broadcast(LiveEventKind.RESYNC, "{}")
+        self.broadcast(LiveEventKind.RESYNC, b"{}")
 
     def broadcast_action_threadsafe(self, action: AlertAction, routing: SessionRouting) -> None:
         """Broadcast an action of this process immediately; callable from any thread."""
@@ -309,10 +340,7 @@ class Hub:
         """Broadcast an action once: it may arrive both from this process and through the topic."""
         if self._seen(action.action_id):
             return
-        body = msgspec.to_builtins(action)
-        unnamed = msgspec.json.encode({**body, "person": None}).decode()
-        data = msgspec.json.encode(body).decode()
-        self.broadcast(LiveEventKind.ALERT_ACTION, data, action.session_id, routing, unnamed)
+        self._broadcast_deed(LiveEventKind.ALERT_ACTION, action, routing)
 
     def broadcast_intervention_threadsafe(
         self, message: Intervention | InterventionReceipt, routing: SessionRouting
@@ -334,11 +362,20 @@ class Hub:
         """
         if self._seen(f"{message.intervention_id} {type(message).__name__}") and not again:
             return
-        body = msgspec.to_builtins(message)
+        self._broadcast_deed(LiveEventKind.INTERVENTION, message, routing)
+
+    def _broadcast_deed(
+        self,
+        kind: LiveEventKind,
+        message: AlertAction | Intervention | InterventionReceipt,
+        routing: SessionRouting,
+    ) -> None:
+        """Broadcast what somebody did, without the text of a note."""
+        body: dict[str, object] = msgspec.to_builtins(message)
         body.pop("text", None)
-        unnamed = msgspec.json.encode({**body, "person": None}).decode()
-        data = msgspec.json.encode(body).decode()
-        self.broadcast(LiveEventKind.INTERVENTION, data, message.session_id, routing, unnamed)
+        named = {"person": body.pop("person")} if "person" in body else None
+        encoded = msgspec.json.encode(body)
+        self.broadcast(kind, encoded, message.session_id, routing, named, {"person": None})
 
     def broadcast_message(
         self, message: TurnScore | SessionScore | Alert, routing: SessionRouting
@@ -358,19 +395,15 @@ class Hub:
         """
         match kind:
             case LiveEventKind.TURN:
-                self.broadcast(kind, message.decode(), session_id, routing)
+                self.broadcast(kind, message, session_id, routing)
             case LiveEventKind.SESSION:
-                about = {
-                    "team": routing.team,
-                    "domain": routing.domain,
-                    "channel": routing.channel,
-                    "counsellors": routing.counsellors,
-                }
-                unnamed = _with_members(message, {**about, "counsellors": []})
-                self.broadcast(kind, _with_members(message, about), session_id, routing, unnamed)
+                about = {"team": routing.team, "domain": routing.domain, "channel": routing.channel}
+                named = {**about, "counsellors": routing.counsellors}
+                unnamed: dict[str, object] = {**about, "counsellors": []}
+                self.broadcast(kind, message, session_id, routing, named, unnamed)
             case _:
                 about = {"team": routing.team, "domain": routing.domain}
-                self.broadcast(kind, _with_members(message, about), session_id, routing)
+                self.broadcast(kind, message, session_id, routing, about)
 
     def _audience_of(self, event: LiveEvent) -> Iterator[Client]:
         """Clients that may match the event; few of all, because most follow one team or session."""
@@ -423,15 +456,10 @@ def _parts(event_id: str) -> tuple[str, int | None, int | None]:
     return epoch, found[0], found[1]
 
 
-def _with_members(message: bytes, members: Mapping[str, object]) -> str:
-    """The JSON object of a message with more members at its end."""
-    return f"{message[:-1].decode()},{msgspec.json.encode(members)[1:].decode()}"
-
-
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
 def resync(number: int, at: int) -> LiveEvent:
     """An event that makes one client reload its state; events after ``number`` will follow."""
-    return LiveEvent(number, LiveEventKind.RESYNC, "{}", at=at)
+    return LiveEvent(number, LiveEventKind.RESYNC, b"{}", at=at)

@@ -25,10 +25,10 @@ class Readers:
 def readers(services: Services, person: Person, session_id: str) -> Readers:
     """The counsellors that a session is assigned to, and those it could be assigned to."""
     speakers = set(assignments.assigned(services.store, session_id))
-    known = [each for each in services.people.all() if each.speaker and _of_team(person, each)]
+    known = services.people.counsellors(None if person.all_teams else person.team or "")
     return Readers(
-        [each.name for each in known if each.speaker in speakers],
-        [each.name for each in known if each.speaker not in speakers],
+        [name for name, speaker in known.items() if speaker in speakers],
+        [name for name, speaker in known.items() if speaker not in speakers],
         assignments.is_assignable(services.store, session_id),
     )
 
@@ -59,7 +59,7 @@ def withdraw(services: Services, person: Person, session_id: str, name: str) -> 
 
 def _speaker(services: Services, person: Person, session_id: str, name: str) -> str:
     """The pseudonym of a counsellor's account."""
-    if sessions.one(services.store, person.scope, session_id) is None:
+    if sessions.bundle_of(services.store, person.scope, session_id) is None:
         raise NotFound("no such session")
     found = services.people.find(name)
     if found is None or not _of_team(person, found):

@@ -67,7 +67,8 @@ class Services:
         self.health.close()
 
 
-def _services(connection: HTTPConnection) -> Services:
+async def _services(connection: HTTPConnection) -> Services:
+    """Not blocking, so ``async``: FastAPI would call it in another thread otherwise."""
     return cast("Services", connection.app.state.services)
 
 

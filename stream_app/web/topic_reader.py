@@ -35,7 +35,7 @@ MAX_PAUSE: Final = 5.0
 ROUTING_TTL: Final = 15.0
 """Seconds after which a session's routing is read again, as a counsellor may have joined."""
 MAX_CACHED_SESSIONS: Final = 50_000
-GATHER_SECONDS: Final = 0.05
+GATHER_SECONDS: Final = 0.1
 """Pause between two batches: larger ones cost less, and nobody sees the difference."""
 
 Action = AlertAction | Intervention | InterventionReceipt

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from stream_app.contracts.framing import framed
@@ -131,12 +132,12 @@ def test_counsellors_get_events_of_sessions_that_they_may_read(
     with hub.subscribe(own, None) as (client, _):
         hub.broadcast_message(result.session_scores[0], routing)
         assert len(client._queue) == received
-        assert "readers" not in repr(client._queue[0].data if received else "")
+        assert b"readers" not in hub.encode(client._queue, own)
 
 
 def _advanced(hub: Hub, ms: int, session_id: str) -> None:
     hub.advance(ms)
-    hub.broadcast(LiveEventKind.TURN, "{}", session_id, SessionRouting())
+    hub.broadcast(LiveEventKind.TURN, b"{}", session_id, SessionRouting())
 
 
 def _sessions_after(hub: Hub, last_id: str) -> list[str | None]:
@@ -217,10 +218,10 @@ def test_clients_get_exactly_the_events_that_match(
     hub = Hub()
     routing = SessionRouting(team, "counselling", readers=["c"])
     with hub.subscribe(subscription, None) as (client, _):
-        hub.broadcast(LiveEventKind.TURN, "{}", "s", routing)
+        hub.broadcast(LiveEventKind.TURN, b"{}", "s", routing)
         [event] = hub._ring
         assert len(client._queue) == subscription.matches(event)
-        hub.broadcast(LiveEventKind.RESYNC, "{}")
+        hub.broadcast(LiveEventKind.RESYNC, b"{}")
         assert client._queue[-1].kind is LiveEventKind.RESYNC
     assert hub.clients == 0
     assert not hub._by_audience
@@ -229,12 +230,58 @@ def test_clients_get_exactly_the_events_that_match(
 async def test_the_first_event_is_sent_at_once_and_a_flood_is_collected() -> None:
     hub = Hub()
     with hub.subscribe(Subscription(ALL_SESSIONS), None) as (client, _):
-        hub.broadcast(LiveEventKind.TURN, "{}", "s", SessionRouting())
+        hub.broadcast(LiveEventKind.TURN, b"{}", "s", SessionRouting())
         began = time.monotonic()
         assert len(await client.take(5.0)) == 1
         first = time.monotonic() - began
         for _ in range(3):
-            hub.broadcast(LiveEventKind.TURN, "{}", "s", SessionRouting())
+            hub.broadcast(LiveEventKind.TURN, b"{}", "s", SessionRouting())
         assert len(await client.take(5.0)) == 3
         second = time.monotonic() - began
     assert first < live_hub.SEND_EVERY <= second
+
+
+def test_clients_get_only_the_kinds_that_they_chose_and_always_a_resync() -> None:
+    hub = Hub()
+    routing = SessionRouting(team="north")
+    chosen = Subscription(ALL_SESSIONS, kinds=frozenset({LiveEventKind.ALERT}))
+    start = hub.position
+    with hub.subscribe(chosen, None) as (client, _):
+        for kind in (LiveEventKind.TURN, LiveEventKind.ALERT, LiveEventKind.SESSION):
+            hub.broadcast(kind, b'{"a":1}', "s", routing)
+        hub.mark_live()
+        hub.mark_stale("2026-03-02T09:00:00Z")
+        queued = [event.kind for event in client._queue]
+    wanted = [LiveEventKind.ALERT, LiveEventKind.RESYNC, LiveEventKind.STALE]
+    assert queued == wanted
+    with hub.subscribe(chosen, start) as (_, missed):
+        assert [event.kind for event in missed] == wanted
+
+
+def test_an_event_is_encoded_once_and_without_names_for_those_who_may_not_see_them() -> None:
+    hub = Hub()
+    routing = SessionRouting(team="north", counsellors=["c0ffee"])
+    start = hub.position
+    [score] = process([turn(0), turn(1)]).session_scores[-1:]
+    hub.broadcast_message(score, routing)
+    everyone = Subscription(ALL_SESSIONS)
+    with hub.subscribe(everyone, start) as (_, [event]):
+        named = event.encoded(hub.epoch, deidentified=False)
+        unnamed = event.encoded(hub.epoch, deidentified=True)
+        assert event.encoded(hub.epoch, deidentified=False) is named
+    assert named.startswith(f"id: {hub.epoch}-1-".encode())
+    assert (b"c0ffee" in named, b"c0ffee" in unnamed) == (True, False)
+    for encoded in (named, unnamed):
+        data = msgspec.json.decode(encoded.split(b"data: ")[1])
+        assert (data["session_id"], data["team"]) == (score.session_id, "north")
+        assert encoded.endswith(b"\r\n\r\n")
+
+
+def test_a_line_break_in_a_message_does_not_end_its_event() -> None:
+    hub = Hub()
+    start = hub.position
+    hub.broadcast(LiveEventKind.TURN, b'{"a":\r\n1}', "s", SessionRouting())
+    with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
+        encoded = hub.encode(missed, Subscription(ALL_SESSIONS))
+    assert encoded.count(b"\r\n") == 4
+    assert b'data: {"a":1}\r\n' in encoded

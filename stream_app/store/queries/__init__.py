@@ -15,6 +15,8 @@ __all__ = [
     "filter_choices",
     "history",
     "judged_turns",
+    "live_sessions",
+    "open_alerts",
     "pages",
     "precision",
     "recorded_sessions",

@@ -1,22 +1,23 @@
 """Alerts as shown to people: one per episode, with its transitions and people's actions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Annotated, Any
 
 import sqlalchemy as sa
 from pydantic import Field
 
-from stream_app.contracts.scores import Alert, AlertState, Severity
+from stream_app.contracts.scores import Alert, AlertState, SessionStatus, Severity
 from stream_app.store.judgements import JUDGED, JUSTIFIED
 from stream_app.store.queries.described import described_by
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
-from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.session_keys import place, unseal_or_none
-from stream_app.store.tables import alert_actions, alerts, mutes, sessions
+from stream_app.store.tables import alert_actions, alerts, mutes, session_scores, sessions
 
 ORDER = "alerts"
 
@@ -110,7 +111,8 @@ class AlertRead:
 class AlertFilter:
     """Conditions, combined with AND; None = any.
 
-    ``fired``: whether it has ever fired. ``judged``: whether somebody has judged it.
+    ``fired``: whether it has ever fired. ``judged``: whether somebody has judged it. ``live``: only
+    of open sessions.
     """
 
     states: frozenset[ShownState] | None = None
@@ -121,6 +123,7 @@ class AlertFilter:
     session_ids: tuple[str, ...] | None = None
     fired: bool | None = None
     judged: bool | None = None
+    live: bool = False
 
 
 def find(
@@ -136,7 +139,7 @@ def find(
     Raises:
         BadCursor: the cursor belongs to another list.
     """
-    episodes = _episodes(scope, chosen)
+    episodes = select_episodes(scope, chosen)
     keys: list[tuple[Key, bool]] = [
         (episodes.c.began_at, True),
         (episodes.c.episode_id, False),
@@ -155,7 +158,7 @@ def find(
 
 def one(store: Store, scope: Scope, episode_id: str) -> AlertRead | None:
     """One alert; None if it does not exist in ``scope``."""
-    episodes = _episodes(scope, AlertFilter())
+    episodes = select_episodes(scope, AlertFilter())
     query = sa.select(episodes).where(episodes.c.episode_id == episode_id)
     with store.reading() as connection:
         found = connection.execute(query).mappings().all()
@@ -165,7 +168,7 @@ def one(store: Store, scope: Scope, episode_id: str) -> AlertRead | None:
 
 def of_sessions(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[AlertRead]:
     """All alerts of these sessions, ordered by session and time."""
-    episodes = _episodes(scope, AlertFilter(session_ids=tuple(session_ids)))
+    episodes = select_episodes(scope, AlertFilter(session_ids=tuple(session_ids)))
     query = sa.select(episodes).order_by(
         episodes.c.session_id, episodes.c.began_at, episodes.c.episode_id
     )
@@ -174,9 +177,57 @@ def of_sessions(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[
         return _read(store, connection, found, datetime.now(UTC))
 
 
-def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
-    """One row per episode, with its shown state."""
+@dataclass(frozen=True, slots=True)
+class AlertCount:
+    """Number of alerts in a state, by whether they have fired and whether somebody judged them."""
 
+    state: ShownState
+    fired: bool
+    judged: bool
+    number: int
+
+    def matches(self, chosen: AlertFilter) -> bool:
+        """Whether these alerts meet the filter's conditions on state, firing and judgement."""
+        return (
+            (chosen.states is None or self.state in chosen.states)
+            and chosen.fired in (None, self.fired)
+            and chosen.judged in (None, self.judged)
+        )
+
+
+def counts(store: Store, scope: Scope) -> list[AlertCount]:
+    """Numbers of all alerts in ``scope``."""
+    with store.reading() as connection:
+        return [
+            AlertCount(ShownState(shown), bool(fired), bool(judged), number)
+            for shown, fired, judged, number in connection.execute(_counts(scope))
+        ]
+
+
+@lru_cache(maxsize=SCOPES)
+def _counts(scope: Scope) -> sa.Select[Any]:
+    each = select_episodes(scope, AlertFilter())
+    found = sa.select(
+        each.c.shown, each.c.fired, sa.case((_judged(each), 1), else_=0).label("judged")
+    ).subquery()
+    return sa.select(*found.c, sa.func.count()).group_by(*found.c)
+
+
+def _judged(episodes: sa.Subquery) -> sa.ColumnElement[bool]:
+    """Whether somebody has judged the alert."""
+    return sa.exists().where(
+        alert_actions.c.episode_id == episodes.c.episode_id, alert_actions.c.reason.in_(JUDGED)
+    )
+
+
+def select_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
+    """One row per episode, with its rule and shown state."""
+    if chosen.session_id is None and chosen.session_ids is None:
+        return _kept_episodes(scope, chosen)
+    return _new_episodes(scope, chosen)
+
+
+def _new_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     def has(state: AlertState) -> sa.ColumnElement[int]:
         return sa.func.max(sa.case((alerts.c.state == state.value, 1), else_=0))
 
@@ -184,6 +235,7 @@ def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
         sa.select(
             alerts.c.episode_id,
             alerts.c.session_id,
+            sa.func.min(alerts.c.rule).label("rule"),
             sa.func.min(alerts.c.occurred_at).label("began_at"),
             has(AlertState.FIRING).label("fired"),
             has(AlertState.RESOLVED).label("resolved"),
@@ -192,18 +244,7 @@ def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
         .where(*scope.conditions(alerts.c.session_id))
         .group_by(alerts.c.episode_id, alerts.c.session_id)
     )
-    for column, value in (
-        (alerts.c.rule, chosen.rule),
-        (alerts.c.severity, chosen.severity.value if chosen.severity else None),
-        (alerts.c.session_id, chosen.session_id),
-    ):
-        if value is not None:
-            machine = machine.where(column == value)
-    if chosen.session_ids is not None:
-        machine = machine.where(alerts.c.session_id.in_(chosen.session_ids))
-    if chosen.team is not None:
-        machine = machine.where(*Scope(team=chosen.team).conditions(alerts.c.session_id))
-    stepped = machine.subquery()
+    stepped = machine.where(*_of_sessions(chosen)).subquery()
 
     def did(kind: ActionKind) -> sa.ColumnElement[bool]:
         return sa.exists().where(
@@ -221,6 +262,7 @@ def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     shown = sa.select(
         stepped.c.episode_id,
         stepped.c.session_id,
+        stepped.c.rule,
         stepped.c.began_at,
         stepped.c.fired,
         state.label("shown"),
@@ -229,13 +271,33 @@ def _episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     if chosen.fired is not None:
         kept = kept.where(shown.c.fired == int(chosen.fired))
     if chosen.judged is not None:
-        judged = sa.exists().where(
-            alert_actions.c.episode_id == shown.c.episode_id, alert_actions.c.reason.in_(JUDGED)
-        )
+        judged = _judged(shown)
         kept = kept.where(judged if chosen.judged else ~judged)
     if chosen.states is not None:
         kept = kept.where(shown.c.shown.in_([state.value for state in chosen.states]))
     return kept.subquery()
+
+
+_kept_episodes = lru_cache(maxsize=SCOPES)(_new_episodes)
+"""Building the statement takes longer than running it; a filter for a session is used once."""
+
+
+def _of_sessions(chosen: AlertFilter) -> Iterator[sa.ColumnElement[bool]]:
+    """Conditions on a transition's rule, severity and session."""
+    for column, value in (
+        (alerts.c.rule, chosen.rule),
+        (alerts.c.severity, chosen.severity.value if chosen.severity else None),
+        (alerts.c.session_id, chosen.session_id),
+    ):
+        if value is not None:
+            yield column == value
+    if chosen.live:
+        is_open = session_scores.c.status == SessionStatus.OPEN.value
+        yield alerts.c.session_id.in_(sa.select(session_scores.c.session_id).where(is_open))
+    if chosen.session_ids is not None:
+        yield alerts.c.session_id.in_(chosen.session_ids)
+    if chosen.team is not None:
+        yield from Scope(team=chosen.team).conditions(alerts.c.session_id)
 
 
 def _read(
@@ -277,7 +339,7 @@ def _read(
             )
         )
     }
-    muting = connection.execute(sa.select(mutes).where(_in_force(now))).mappings().all()
+    muting = mutes_in_force(connection, now)
     return [
         _alert(row, steps[row["episode_id"]], acts.get(row["episode_id"], []), facts, muting)
         for row in found
@@ -305,7 +367,7 @@ def _alert(
         team=team,
         domain=fact.domain if fact else None,
         state=ShownState(row["shown"]),
-        muted=any(_mutes(mute, last["rule"], row["session_id"], team) for mute in muting),
+        muted=is_muted(muting, last["rule"], row["session_id"], team),
         episode=last["episode"],
         began_at=steps[0]["occurred_at"],
         changed_at=max([last["occurred_at"], *(act.at for act in acts)]),
@@ -329,15 +391,20 @@ def _judgement(acts: Sequence[Action]) -> str | None:
     return JUSTIFIED[0] if given[-1] in JUSTIFIED else given[-1]
 
 
-def _in_force(now: datetime) -> sa.ColumnElement[bool]:
-    return (mutes.c.until > now) & mutes.c.ended_at.is_(None)
+def mutes_in_force(connection: sa.Connection, now: datetime) -> Sequence[sa.RowMapping]:
+    """The mutes that hold now."""
+    held = (mutes.c.until > now) & mutes.c.ended_at.is_(None)
+    query = sa.select(mutes.c.rule, mutes.c.session_id, mutes.c.team).where(held)
+    return connection.execute(query).mappings().all()
 
 
-def _mutes(mute: sa.RowMapping, rule: str, session_id: str, team: str | None) -> bool:
-    return (
+def is_muted(muting: Sequence[sa.RowMapping], rule: str, session_id: str, team: str | None) -> bool:
+    """Whether one of these mutes is about an alert of this rule, session and team."""
+    return any(
         mute["rule"] in (None, rule)
         and mute["session_id"] in (None, session_id)
         and mute["team"] in (None, team)
+        for mute in muting
     )
 
 

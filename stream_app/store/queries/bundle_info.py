@@ -1,7 +1,13 @@
-"""The parts of a bundle's manifest that the console shows: window, threshold, heads, groups."""
+"""The parts of a bundle's manifest that the console shows: window, threshold, heads, groups.
 
+A stored manifest never changes (``Store.register_bundle``), so a process reads each one once:
+decoding it takes longer than all other work for a small page.
+"""
+
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 import sqlalchemy as sa
@@ -29,13 +35,35 @@ class BundleInfo:
     synthetic: bool = False
 
 
+UNKNOWN: Final = BundleInfo()
+_known: WeakKeyDictionary[Store, dict[str, BundleInfo]] = WeakKeyDictionary()
+_NAMES: Final = sa.select(bundles.c.bundle)
+_MEMBERS: Final = ("window", "empathy", "perceived", "heads", "synthetic")
+_PARTS: Final = sa.select(bundles.c.bundle, *(bundles.c.manifest[name] for name in _MEMBERS))
+
+
 def read(store: Store) -> dict[str, BundleInfo]:
     """All bundles' information, by bundle."""
-    names = ("window", "empathy", "perceived", "heads", "synthetic")
-    parts = (bundles.c.manifest[name] for name in names)
-    query = sa.select(bundles.c.bundle, *parts)
     with store.reading() as connection:
-        return {bundle: _info(*found) for bundle, *found in connection.execute(query)}
+        return of(store, connection, list(connection.scalars(_NAMES)))
+
+
+def one(store: Store, bundle: str) -> BundleInfo:
+    """A bundle's information; ``UNKNOWN`` if it is not registered."""
+    found = _known.get(store, {}).get(bundle)
+    if found is not None:
+        return found
+    with store.reading() as connection:
+        return of(store, connection, [bundle]).get(bundle, UNKNOWN)
+
+
+def of(store: Store, connection: sa.Connection, wanted: Collection[str]) -> dict[str, BundleInfo]:
+    """These bundles' information, by bundle; those that are not registered are left out."""
+    known = _known.setdefault(store, {})
+    if missing := [bundle for bundle in wanted if bundle not in known]:
+        query = _PARTS.where(bundles.c.bundle.in_(missing))
+        known |= {bundle: _info(*found) for bundle, *found in connection.execute(query)}
+    return {bundle: known[bundle] for bundle in wanted if bundle in known}
 
 
 def empathy(store: Store, bundle: str) -> EmpathyModel | None:

@@ -1,11 +1,13 @@
 """Attributes of sessions that determine which clients receive their live events."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import sqlalchemy as sa
 from msgspec import Struct
 
 from stream_app.contracts.events import Role
+from stream_app.store.any_of import IDS, any_of
 from stream_app.store.repository import Store
 from stream_app.store.tables import session_assignments, session_speakers, sessions
 
@@ -24,38 +26,44 @@ class SessionRouting(Struct, frozen=True):
     readers: list[str] = []
 
 
+_SESSION: Final = sa.select(
+    sessions.c.session_id, sessions.c.team, sessions.c.domain, sessions.c.channel
+).where(any_of(sessions.c.session_id, IDS))
+_ASSIGNED: Final = sa.literal(None, sa.Boolean())
+_SPEAKERS: Final = sa.union_all(
+    sa.select(
+        session_speakers.c.session_id, session_speakers.c.speaker, session_speakers.c.reads
+    ).where(
+        any_of(session_speakers.c.session_id, IDS),
+        session_speakers.c.role == Role.COUNSELLOR.value,
+    ),
+    sa.select(
+        session_assignments.c.session_id, session_assignments.c.speaker, _ASSIGNED.label("reads")
+    ).where(any_of(session_assignments.c.session_id, IDS)),
+)
+"""Counsellors who spoke, with whether they read the session, and those it is assigned to."""
+
+
 def read_routing(store: Store, session_ids: Sequence[str]) -> dict[str, SessionRouting]:
     """Read the attributes of these sessions; unknown ones are left out."""
-    session, speaker, assignment = sessions, session_speakers, session_assignments
-    found = sa.select(
-        session.c.session_id, session.c.team, session.c.domain, session.c.channel
-    ).where(session.c.session_id.in_(session_ids))
-    counsellors = (
-        sa.select(speaker.c.session_id, speaker.c.speaker, speaker.c.reads)
-        .where(speaker.c.session_id.in_(session_ids), speaker.c.role == Role.COUNSELLOR.value)
-        .order_by(speaker.c.session_id, speaker.c.speaker)
-    )
-    assigned = sa.select(assignment.c.session_id, assignment.c.speaker).where(
-        assignment.c.session_id.in_(session_ids)
-    )
+    given = {IDS: session_ids}
+    spoken: dict[str, list[str]] = {}
+    readers: dict[str, list[str]] = {}
     with store.reading() as connection:
-        spoken: dict[str, list[str]] = {}
-        readers: dict[str, list[str]] = {}
-        for session_id, name, reads in connection.execute(counsellors):
-            spoken.setdefault(session_id, []).append(name)
-            if reads:
+        for session_id, name, reads in connection.execute(_SPEAKERS, given):
+            if reads is not None:
+                spoken.setdefault(session_id, []).append(name)
+            if reads is not False:
                 readers.setdefault(session_id, []).append(name)
-        for session_id, name in connection.execute(assigned):
-            readers.setdefault(session_id, []).append(name)
         return {
             row.session_id: SessionRouting(
                 row.team,
                 row.domain,
                 row.channel,
-                spoken.get(row.session_id, []),
+                sorted(spoken.get(row.session_id, [])),
                 readers.get(row.session_id, []),
             )
-            for row in connection.execute(found)
+            for row in connection.execute(_SESSION, given)
         }
 
 

@@ -1,6 +1,7 @@
 """Access scopes: which sessions a person may read."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -11,6 +12,9 @@ from stream_app.store.tables import (
     session_speakers,
     sessions,
 )
+
+SCOPES: Final = 1000
+"""Prepared statements are kept for so many access scopes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +31,21 @@ class Scope:
     with_hidden: bool = False
 
     def conditions(
-        self, session_id: sa.ColumnElement[str], *, with_archived: bool = False
+        self,
+        session_id: sa.ColumnElement[str],
+        joined: sa.Table | None = None,
+        *,
+        with_archived: bool = False,
     ) -> list[sa.ColumnElement[bool]]:
         """SQL conditions for a query with this column of session ids.
 
+        ``joined``: the table ``sessions``, if the query has joined it: its row is then read once.
         ``with_archived``: also archived sessions, whose team only their index knows.
         """
         found: list[sa.ColumnElement[bool]] = []
-        if self.team is not None:
+        if self.team is not None and joined is not None:
+            found.append(joined.c.team == self.team)
+        elif self.team is not None:
             tables = (sessions, archived_sessions) if with_archived else (sessions,)
             of_team = (sa.select(t.c.session_id).where(t.c.team == self.team) for t in tables)
             found.append(session_id.in_(sa.union_all(*of_team)))
@@ -48,7 +59,9 @@ class Scope:
                 session_assignments.c.speaker == self.speaker
             )
             found.append(session_id.in_(of_speaker.union_all(assigned)))
-        if not self.with_hidden:
+        if not self.with_hidden and joined is not None:
+            found.append(~joined.c.hidden)
+        elif not self.with_hidden:
             hidden = sessions.alias("hidden_sessions")
             found.append(~sa.exists().where(hidden.c.session_id == session_id, hidden.c.hidden))
         return found

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import sqlalchemy as sa
@@ -13,15 +14,16 @@ from pydantic import Field
 from stream_app.contracts.events import OutcomeKind, Role
 from stream_app.contracts.scores import AlertState, MechanismSummary, SessionScore, SessionStatus
 from stream_app.store import session_keys
+from stream_app.store.any_of import IDS, any_of
+from stream_app.store.queries import bundle_info
 from stream_app.store.queries.described import described_by
 from stream_app.store.queries.miti import Miti, miti_of
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
-from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import (
     UtcDateTime,
     alerts,
-    bundles,
     outcomes,
     session_scores,
     session_speakers,
@@ -187,17 +189,44 @@ def _order(newest: sa.Subquery, order: Order) -> tuple[list[tuple[Key, bool]], l
 
 def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
     """One session; None if it does not exist in ``scope``."""
-    newest = newest_scores(scope, SessionFilter(), session_id)
-    with store.reading() as connection:
-        found = connection.execute(sa.select(newest)).mappings().all()
-        cards = _cards(store, connection, found)
+    cards = of_ids(store, scope, [session_id])
     return cards[0] if cards else None
 
 
-def newest_scores(
-    scope: Scope, chosen: SessionFilter, session_id: str | None = None
-) -> sa.Subquery:
+def of_ids(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[SessionCard]:
+    """Those of these sessions that exist in ``scope``, in no particular order."""
+    with store.reading() as connection:
+        given = {IDS: session_ids}
+        found = connection.execute(_of_ids(scope), given).mappings().all()
+        return _cards(store, connection, found)
+
+
+@lru_cache(maxsize=SCOPES)
+def _of_ids(scope: Scope) -> sa.Select[Any]:
+    """The statement for sessions by ``session_ids``; building it takes longer than running it."""
+    newest = newest_scores(scope, SessionFilter())
+    return sa.select(newest).where(any_of(newest.c.session_id, IDS))
+
+
+def bundle_of(store: Store, scope: Scope, session_id: str) -> str | None:
+    """The bundle that scored a session last; None if the session does not exist in ``scope``."""
+    with store.reading() as connection:
+        return connection.scalar(_bundle_of(scope), {IDS: [session_id]})
+
+
+@lru_cache(maxsize=SCOPES)
+def _bundle_of(scope: Scope) -> sa.Select[str]:
+    newest = newest_scores(scope, SessionFilter())
+    return sa.select(newest.c.bundle).where(any_of(newest.c.session_id, IDS))
+
+
+def newest_scores(scope: Scope, chosen: SessionFilter) -> sa.Subquery:
     """Rows of sessions with the scores of the most recently active bundle."""
+    usual = SessionFilter(chosen.status, chosen.team, chosen.domain)
+    return (_kept_scores if chosen == usual else _new_scores)(scope, chosen)
+
+
+def _new_scores(scope: Scope, chosen: SessionFilter) -> sa.Subquery:
     score, session, other = session_scores, sessions, session_scores.alias("other_bundle")
     newer = sa.exists().where(
         other.c.session_id == score.c.session_id,
@@ -212,9 +241,7 @@ def newest_scores(
         .join(session, session.c.session_id == score.c.session_id)
         .where(~newer)
     )
-    query = query.where(*scope.conditions(score.c.session_id))
-    if session_id is not None:
-        query = query.where(score.c.session_id == session_id)
+    query = query.where(*scope.conditions(score.c.session_id, session))
     for column, value in (
         (session.c.team, chosen.team),
         (session.c.domain, chosen.domain),
@@ -233,6 +260,10 @@ def newest_scores(
     if chosen.risk_from is not None:
         query = query.where(score.c.low_empathy_risk >= chosen.risk_from)
     return query.where(*_further(score.c.session_id, chosen)).subquery()
+
+
+_kept_scores = lru_cache(maxsize=SCOPES)(_new_scores)
+"""Building the statement takes longer than running it; a search is not kept."""
 
 
 def _activity(score: sa.FromClause) -> sa.ColumnElement[datetime]:
@@ -275,7 +306,7 @@ def _cards(
     by_session = _counsellors(connection, ids)
     risks = _risks(connection, ids)
     firing = _firing(connection, ids)
-    enter = thresholds(connection)
+    info = bundle_info.of(store, connection, {row["bundle"] for row in found})
     reasons = _end_reasons(store, connection, found)
     cards = []
     names = [field.name for field in fields(SessionCard) if field.name in found[0]]
@@ -295,7 +326,9 @@ def _cards(
                     "mechanisms": {n: Mechanism(**m) for n, m in row["mechanisms"].items()},
                     "counsellors": by_session.get(row["session_id"], []),
                     "risk_by_turn": [(seq, risk) for seq, risk, _ in points],
-                    "at_risk_since": _at_risk_since(points, enter.get(row["bundle"])),
+                    "at_risk_since": _at_risk_since(
+                        points, info.get(row["bundle"], bundle_info.UNKNOWN).enter
+                    ),
                     "firing": firing.get(key, []),
                 }
             )
@@ -320,69 +353,65 @@ def _end_reasons(
     }
 
 
-def _counsellors(connection: sa.Connection, ids: list[str]) -> dict[str, list[str]]:
-    table = session_speakers
-    query = (
-        sa.select(table.c.session_id, table.c.speaker)
-        .where(table.c.session_id.in_(ids), table.c.role == Role.COUNSELLOR.value)
-        .order_by(table.c.session_id, table.c.speaker)
+_COUNSELLORS: Final = (
+    sa.select(session_speakers.c.session_id, session_speakers.c.speaker)
+    .where(
+        any_of(session_speakers.c.session_id, IDS),
+        session_speakers.c.role == Role.COUNSELLOR.value,
     )
+    .order_by(session_speakers.c.session_id, session_speakers.c.speaker)
+)
+
+
+def _counsellors(connection: sa.Connection, ids: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    for session_id, speaker in connection.execute(query):
+    for session_id, speaker in connection.execute(_COUNSELLORS, {IDS: ids}):
         found[session_id].append(speaker)
     return found
 
 
 RiskPoint = tuple[int, float, datetime]
+_RISKS: Final = (
+    sa.select(
+        turn_scores.c.session_id,
+        turn_scores.c.bundle,
+        turn_scores.c.seq,
+        turn_scores.c.low_empathy_risk,
+        turn_scores.c.occurred_at,
+    )
+    .where(any_of(turn_scores.c.session_id, IDS), turn_scores.c.low_empathy_risk.is_not(None))
+    .order_by(turn_scores.c.session_id, turn_scores.c.seq)
+)
 
 
 def _risks(connection: sa.Connection, ids: list[str]) -> dict[tuple[str, str], list[RiskPoint]]:
-    table = turn_scores
-    query = (
-        sa.select(
-            table.c.session_id,
-            table.c.bundle,
-            table.c.seq,
-            table.c.low_empathy_risk,
-            table.c.occurred_at,
-        )
-        .where(table.c.session_id.in_(ids), table.c.low_empathy_risk.is_not(None))
-        .order_by(table.c.session_id, table.c.seq)
-    )
     found: dict[tuple[str, str], list[RiskPoint]] = defaultdict(list)
-    for row in connection.execute(query):
-        found[row.session_id, row.bundle].append((row.seq, row.low_empathy_risk, row.occurred_at))
+    for session_id, bundle, *point in connection.execute(_RISKS, {IDS: ids}):
+        seq, risk, at = point
+        found[session_id, bundle].append((seq, risk, at))
     return found
+
+
+_RESOLVED: Final = alerts.alias("resolved")
+_FIRING: Final = (
+    sa.select(alerts.c.session_id, alerts.c.bundle, alerts.c.rule)
+    .where(
+        any_of(alerts.c.session_id, IDS),
+        alerts.c.state == AlertState.FIRING.value,
+        ~sa.exists().where(
+            _RESOLVED.c.episode_id == alerts.c.episode_id,
+            _RESOLVED.c.state == AlertState.RESOLVED.value,
+        ),
+    )
+    .order_by(alerts.c.rule)
+)
 
 
 def _firing(connection: sa.Connection, ids: list[str]) -> dict[tuple[str, str], list[str]]:
     """By session and bundle, the rules whose newest episode fires and was not resolved."""
-    resolved = alerts.alias("resolved")
-    query = (
-        sa.select(alerts.c.session_id, alerts.c.bundle, alerts.c.rule)
-        .where(
-            alerts.c.session_id.in_(ids),
-            alerts.c.state == AlertState.FIRING.value,
-            ~sa.exists().where(
-                resolved.c.episode_id == alerts.c.episode_id,
-                resolved.c.state == AlertState.RESOLVED.value,
-            ),
-        )
-        .order_by(alerts.c.rule)
-    )
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for session_id, bundle, rule in connection.execute(query):
+    for session_id, bundle, rule in connection.execute(_FIRING, {IDS: ids}):
         found[session_id, bundle].append(rule)
-    return found
-
-
-def thresholds(connection: sa.Connection) -> dict[str, float]:
-    """By bundle, its alert threshold of the risk."""
-    found: dict[str, float] = {}
-    for bundle, manifest in connection.execute(sa.select(bundles.c.bundle, bundles.c.manifest)):
-        empathy: dict[str, Any] | None = manifest.get("empathy")
-        if empathy:
-            found[bundle] = float(empathy["enter"])
     return found
 
 

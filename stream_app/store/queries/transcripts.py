@@ -88,9 +88,13 @@ def read(
     *,
     after_seq: int = -1,
     only_seq: int | None = None,
+    only_best: str | None = None,
     limit: int = 1000,
 ) -> list[TurnRead]:
-    """Turns after ``after_seq``, ordered by seq; empty if the session is not in ``scope``."""
+    """Turns after ``after_seq``, ordered by seq; empty if the session is not in ``scope``.
+
+    ``only_best``: of the scores only this bundle's, and of each turn the final one if there is one.
+    """
     query = (
         sa.select(turns)
         .where(
@@ -108,7 +112,8 @@ def read(
         if not found:
             return []
         key = store.keys.load(connection, [session_id]).get(session_id)
-        scores = _scores(connection, session_id, found[0]["seq"], found[-1]["seq"])
+        chosen = (session_id, found[0]["seq"], found[-1]["seq"])
+        scores = _scores(connection, *chosen, only_best)
     return [
         TurnRead(
             session_id=row["session_id"],
@@ -127,7 +132,7 @@ def read(
 
 
 def _scores(
-    connection: sa.Connection, session_id: str, first: int, last: int
+    connection: sa.Connection, session_id: str, first: int, last: int, only_best: str | None
 ) -> dict[int, list[ScoreOfTurn]]:
     table = turn_scores
     query = (
@@ -135,6 +140,16 @@ def _scores(
         .where(table.c.session_id == session_id, table.c.seq.between(first, last))
         .order_by(table.c.seq, table.c.bundle.desc(), table.c.stage)  # final before provisional
     )
+    if only_best is not None:
+        final = table.alias("final")
+        superseded = sa.exists().where(
+            final.c.session_id == table.c.session_id,
+            final.c.seq == table.c.seq,
+            final.c.bundle == table.c.bundle,
+            final.c.stage == Stage.FINAL.value,
+        )
+        is_best = (table.c.stage == Stage.FINAL.value) | ~superseded
+        query = query.where(table.c.bundle == only_best, is_best)
     found: dict[int, list[ScoreOfTurn]] = {}
     for row in connection.execute(query).mappings():
         found.setdefault(row["seq"], []).append(

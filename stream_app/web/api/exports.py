@@ -35,7 +35,7 @@ from stream_app.web.services import Services, ServicesDep
 router = APIRouter(prefix="/exports", tags=["exports"])
 
 
-def _session_filter(
+async def _session_filter(
     status: Annotated[
         SessionStatus | None, Query(description="Only sessions with this status")
     ] = None,

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
 
 import anyio
@@ -14,7 +14,7 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole, Right
 from stream_app.web.api.fields import Identifier, Team
 from stream_app.web.auth import Member, NotSignedIn, current_person, needs
-from stream_app.web.live_hub import Hub, LiveEvent, Subscription
+from stream_app.web.live_hub import Hub, LiveEventKind, Subscription
 from stream_app.web.services import Services, ServicesDep
 
 KEEP_ALIVE: Final = 10
@@ -59,6 +59,10 @@ async def live(
     team: Team = None,
     domain: Annotated[Identifier | None, Query(description="Only this domain")] = None,
     session: Annotated[Identifier | None, Query(description="Only this session")] = None,
+    kind: Annotated[
+        list[LiveEventKind] | None,
+        Query(description="Only events of these kinds, and always `stale` and `resync`"),
+    ] = None,
     last_event_id: Annotated[
         str | None,
         Header(max_length=100, description="Continue after this event; browsers send it"),
@@ -96,6 +100,7 @@ async def live(
         session,
         deidentified=person.role is PersonRole.ANALYST,
         person=person.name,
+        kinds=frozenset(kind) if kind else None,
     )
     stopping = anyio.Event()
     stream = _stream(request, services, person, subscription, last_event_id or after, stopping)
@@ -123,24 +128,14 @@ async def _stream(
         # an id without data: a browser that loses the stream at once can still resume from here
         yield ServerSentEvent(id=_id(hub, last_id), retry=RECONNECT_MS)
         if missed:
-            yield _encoded(hub, subscription, missed)
+            yield hub.encode(missed, subscription)
         while not stopping.is_set() and time.monotonic() - began < max_seconds:
             if events := await client.take(SHUTDOWN_CHECK_SECONDS):
-                yield _encoded(hub, subscription, events)
+                yield hub.encode(events, subscription)
             if time.monotonic() - checked > ACCOUNT_CHECK_SECONDS:
                 checked = time.monotonic()
                 if not await asyncio.to_thread(_is_still_valid, request, services, person):
                     return
-
-
-def _encoded(hub: Hub, subscription: Subscription, events: Sequence[LiveEvent]) -> bytes:
-    """Events as one piece of the stream, which costs one write."""
-    return b"".join(
-        ServerSentEvent(
-            subscription.data_for(event), event=event.kind.value, id=hub.id_of(event)
-        ).encode()
-        for event in events
-    )
 
 
 def _id(hub: Hub, last_id: str | None) -> str:

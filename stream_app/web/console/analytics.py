@@ -54,7 +54,7 @@ class Chosen:
     measures: tuple[str, ...]
 
 
-def _chosen(
+async def _chosen(
     person: ReportReader,
     since: Annotated[Day, Query(alias="from")] = "",
     until: Annotated[Day, Query(alias="to")] = "",

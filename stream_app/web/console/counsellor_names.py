@@ -1,6 +1,6 @@
 """Names of counsellors on pages, and finding a counsellor by a name or a short form."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from stream_app.store.people import Person, PersonRole
@@ -11,11 +11,13 @@ from stream_app.web.services import Services
 MOST: Final = 500
 
 
-def names_for(services: Services, person: Person) -> Mapping[str, str]:
-    """Account names by pseudonym, as far as this person may know them."""
+def names_for(
+    services: Services, person: Person, speakers: Collection[str] | None = None
+) -> Mapping[str, str]:
+    """Account names by pseudonym, as far as this person may know them; None: of all speakers."""
     match person.role:
         case PersonRole.SUPERVISOR:
-            return services.people.names_of_speakers()
+            return services.people.names_of_speakers(speakers)
         case PersonRole.COUNSELLOR if person.speaker:
             return {person.speaker: person.name}
         case _:

@@ -46,7 +46,7 @@ Measures = Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))]
 OFFERED: Final = tuple(name for name in MEASURES if name != SESSIONS)
 
 
-def _asked(
+async def _asked(
     since: Annotated[Day, Query(alias="from")] = "",
     until: Annotated[Day, Query(alias="to")] = "",
     by: Step = "month",

@@ -24,8 +24,11 @@ from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.formatting import duration
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.console.session import page_of
+from stream_app.web.live_hub import LiveEventKind
 from stream_app.web.services import Services, ServicesDep
 
+LIVE: Final = (LiveEventKind.ALERT, LiveEventKind.ALERT_ACTION)
+"""Live events that its script handles."""
 PAGE_SIZE: Final = 30
 MAX_COUNT: Final = 100
 """Tabs show exact counts up to this number."""
@@ -109,7 +112,7 @@ def inbox(
         request,
         "inbox.html",
         person,
-        tabs=[_with_count(services, person, tab) for tab in TABS],
+        tabs=_with_counts(services, person),
         tab=chosen,
         found=page.items,
         counsellors=_counsellors(services, page.items),
@@ -240,7 +243,7 @@ def _page_context(services: Services, person: Person, position: str) -> dict[str
         ],
         "mutes": alert_actions.mutes_in_force(services.store, person.scope),
         "precisions": precision.by_rule(services.store, person.scope),
-        "address": live_address(),
+        "address": live_address(*LIVE),
         "position": position,
         "broker_live": services.hub.live,
         "page_of": page_of,
@@ -254,11 +257,13 @@ def _counsellors(services: Services, found: Sequence[AlertRead]) -> dict[str, li
     return {session_id: routing.counsellors for session_id, routing in about.items()}
 
 
-def _with_count(services: Services, person: Person, tab: Tab) -> Tab:
-    if tab is UNFIRED:
-        return tab
-    found = alerts.find(services.store, person.scope, tab.chosen, limit=MAX_COUNT)
-    return replace(tab, count=None if found.next_cursor else len(found.items))
+def _with_counts(services: Services, person: Person) -> list[Tab]:
+    counted = alerts.counts(services.store, person.scope)
+    numbers = [sum(each.number for each in counted if each.matches(tab.chosen)) for tab in TABS]
+    return [
+        replace(tab, count=number if number <= MAX_COUNT and tab is not UNFIRED else None)
+        for tab, number in zip(TABS, numbers, strict=True)
+    ]
 
 
 def _by_rule(found: list[AlertRead]) -> dict[str, list[AlertRead]]:

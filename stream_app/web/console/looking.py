@@ -31,7 +31,7 @@ def still_here(
 
     It shows nothing of the session, so it is not a read: opening the page was one.
     """
-    if sessions.one(services.store, person.scope, session_id) is None:
+    if sessions.bundle_of(services.store, person.scope, session_id) is None:
         raise HTTPException(404)
     others = report(services, person, session_id)
     return render(request, "presence.html", person, others=others)
@@ -40,7 +40,7 @@ def still_here(
 @router.post(f"{PATH}/leave")
 def gone(session_id: Identifier, services: ServicesDep, person: Supervisor) -> Response:
     """A page was closed."""
-    if sessions.one(services.store, person.scope, session_id) is None:
+    if sessions.bundle_of(services.store, person.scope, session_id) is None:
         raise HTTPException(404)
     presence.leave(services.store, session_id, person.name)
     return Response(status_code=204)

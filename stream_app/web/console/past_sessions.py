@@ -13,12 +13,15 @@ from stream_app.store import saved_views
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries import bundle_info, filter_choices, sessions
+from stream_app.store.queries.scope import Scope
 from stream_app.store.queries.sessions import LOW_RATING, Judged, Order, SessionFilter
+from stream_app.store.repository import Store
 from stream_app.store.saved_views import MAX_NAME, MAX_QUERY, SavedView, TooManyViews
 from stream_app.web.api.fields import NO_NUL
 from stream_app.web.api.sessions import redact_for
 from stream_app.web.auth import Member
 from stream_app.web.console.counsellor_names import names_for
+from stream_app.web.console.recent_choices import choices
 from stream_app.web.console.rendering import render
 from stream_app.web.console.wall import FilterValue
 from stream_app.web.services import Services, ServicesDep
@@ -67,7 +70,7 @@ IN_ADDRESS: Final = {"since": "from", "until": "to"}
 """Names of fields in addresses, where they differ."""
 
 
-def _choices(
+async def _choices(
     search: FilterValue = "",
     since: Annotated[FilterValue, Query(alias="from")] = "",
     until: Annotated[FilterValue, Query(alias="to")] = "",
@@ -148,17 +151,19 @@ def _page(
         next_cursor=found.next_cursor,
         first_page=cursor is None,
         names=names_for(services, person),
-        teams=filter_choices.teams(store, scope) if scope.team is None else [],
+        teams=choices(store, scope, "teams", filter_choices.teams) if scope.team is None else [],
         domains=[each.value for each in Domain],
-        counsellors=filter_choices.counsellors(store, scope, MOST_COUNSELLORS)
-        if supervises
-        else [],
-        rules=filter_choices.alert_rules(store, scope),
+        counsellors=choices(store, scope, "counsellors", _counsellors) if supervises else [],
+        rules=choices(store, scope, "rules", filter_choices.alert_rules),
         risks=RISKS,
         outcomes=OUTCOMES,
         views=[(view, _address(view)) for view in saved_views.find(store, person.name)],
         info=bundle_info.read(store),
     )
+
+
+def _counsellors(store: Store, scope: Scope) -> list[str]:
+    return filter_choices.counsellors(store, scope, MOST_COUNSELLORS)
 
 
 def _address(view: SavedView) -> str:

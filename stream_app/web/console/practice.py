@@ -171,7 +171,7 @@ def _own_turn(services: Services, person: Person, session_id: str, seq: int) -> 
     if card.status is SessionStatus.OPEN:
         raise HTTPException(409)
     audit.record(store, person.name, AuditAction.READ_TRANSCRIPT, session_id, f"turn {seq}")
-    info = bundle_info.read(store).get(card.bundle, BundleInfo())
+    info = bundle_info.one(store, card.bundle)
     return PracticeTurn(card, info, turn, around)
 
 

@@ -20,6 +20,7 @@ from stream_app.store import disputes, reviews
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.repository import Store
 from stream_app.web.console import formatting, pseudonym_words
+from stream_app.web.live_hub import LiveEventKind
 from stream_app.web.path_segments import path_segment
 from stream_app.web.services import Services
 
@@ -84,9 +85,13 @@ def _reviews_of(store: Store, person: Person) -> int:
     return reviews.count_open(store, person.scope, person.name)
 
 
-def live_address(**conditions: str) -> str:
-    """The address of the live stream with these query parameters; empty values are left out."""
-    chosen = urlencode({name: value for name, value in conditions.items() if value})
+def live_address(*kinds: LiveEventKind, **conditions: str) -> str:
+    """The address of the live stream with these query parameters; empty values are left out.
+
+    ``kinds``: those that the page's script handles; other events need not be sent to it.
+    """
+    named = {name: value for name, value in conditions.items() if value}
+    chosen = urlencode([*named.items(), *(("kind", kind.value) for kind in kinds)])
     return f"/api/v1/live?{chosen}" if chosen else "/api/v1/live"
 
 

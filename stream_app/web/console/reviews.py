@@ -15,10 +15,11 @@ Key = tuple[int | None, str]
 
 @dataclass(frozen=True, slots=True)
 class Reviews:
-    """Reviews of one session that one person may see."""
+    """Reviews of one session that one person may see; ``commented``: by seq and account."""
 
     ratings: dict[Key, list[Rating]] = field(default_factory=dict)
     disputes: dict[Key, list[Dispute]] = field(default_factory=dict)
+    commented: dict[int | None, dict[str, str]] = field(default_factory=dict)
 
     @property
     def waiting(self) -> list[Dispute]:
@@ -36,21 +37,19 @@ class Reviews:
 
     def comments(self, seq: int | None) -> dict[str, str]:
         """Comments on a turn or the session, by account."""
-        return {
-            one.person: one.comment
-            for (place, _), found in self.ratings.items()
-            for one in found
-            if place == seq and one.comment
-        }
+        return self.commented.get(seq, {})
 
 
 def load_reviews(store: Store, person: Person, session_id: str) -> Reviews:
     """Load the reviews of a session; counsellors see only their own disputes."""
     rated: dict[Key, list[Rating]] = defaultdict(list)
+    commented: dict[int | None, dict[str, str]] = defaultdict(dict)
     for rating in ratings.of_session(store, person, session_id):
         rated[rating.seq, rating.head].append(rating)
+        if rating.comment:
+            commented[rating.seq][rating.person] = rating.comment
     contested: dict[Key, list[Dispute]] = defaultdict(list)
     own = person.name if person.role is PersonRole.COUNSELLOR else None
     for dispute in disputes.find(store, person.scope, session_id=session_id, person=own):
         contested[dispute.seq, dispute.head].append(dispute)
-    return Reviews(dict(rated), dict(contested))
+    return Reviews(dict(rated), dict(contested), dict(commented))

@@ -1,6 +1,6 @@
 """The page of one session: risk, alerts, and transcript with the evidence for every score."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fastapi import APIRouter, HTTPException, Query, Request
@@ -155,6 +155,7 @@ def session(
         person.scope,
         session_id,
         after_seq=first - 1 - info.before,
+        only_best=top.card.bundle,
         limit=PAGE_TURNS + info.before + info.after,
     )
     seqs = [turn.seq for turn in turns]
@@ -171,7 +172,7 @@ def session(
         person,
         top=top,
         others=looking.report(services, person, session_id) if supervises else None,
-        names=names_for(services, person),
+        names=names_for(services, person, top.card.counsellors),
         consent=consent,
         interventions=interventions.load(services, person, session_id),
         leader=stored_interventions.taken_over(services.store, [session_id]).get(session_id),
@@ -200,7 +201,8 @@ def now(
 ) -> Response:
     """Render the part above the transcript again, for live updates."""
     top = _session(services, person, session_id, page)
-    return render(request, "session_now.html", person, top=top, names=names_for(services, person))
+    names = names_for(services, person, top.card.counsellors)
+    return render(request, "session_now.html", person, top=top, names=names)
 
 
 @router.get(f"/sessions/{SESSION_ID}/turns/{{seq}}")
@@ -208,7 +210,10 @@ def turn(
     request: Request, session_id: Identifier, seq: Seq, services: ServicesDep, person: Reader
 ) -> Response:
     """Render one turn, for live updates."""
-    card, info = _card(services, person, session_id)
+    bundle = sessions.bundle_of(services.store, person.scope, session_id)
+    if bundle is None:
+        raise HTTPException(404)
+    info = bundle_info.one(services.store, bundle)
     audit.record(
         services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id, f"turn {seq}"
     )
@@ -217,6 +222,7 @@ def turn(
         person.scope,
         session_id,
         after_seq=seq - 1 - info.before,
+        only_best=bundle,
         limit=info.before + 1 + info.after,
     )
     found = next((turn for turn in around if turn.seq == seq), None)
@@ -224,9 +230,9 @@ def turn(
         raise HTTPException(404)
     titles = services.intents.read().titles
     seqs = [turn.seq for turn in around]
-    shown = evidence.turn_view(found, card.bundle, seqs, info, titles)
+    shown = evidence.turn_view(found, bundle, seqs, info, titles)
     own_reviews = reviews.load_reviews(services.store, person, session_id)
-    return render(request, "turn.html", person, shown=shown, reviews=own_reviews)
+    return render(request, "turn_alone.html", person, shown=shown, reviews=own_reviews)
 
 
 def page_of(seq: int) -> int:
@@ -267,20 +273,12 @@ def _card(services: Services, person: Person, session_id: str) -> tuple[SessionC
     card = sessions.one(services.store, person.scope, session_id)
     if card is None:
         raise HTTPException(404)
-    return card, bundle_info.read(services.store).get(card.bundle, BundleInfo())
+    return card, bundle_info.one(services.store, card.bundle)
 
 
 def _session(services: Services, person: Person, session_id: str, page: int | None) -> SessionView:
     card, info = _card(services, person, session_id)
-    fired, unfired = (
-        alerts.find(
-            services.store,
-            person.scope,
-            AlertFilter(session_id=session_id, fired=has_fired),
-            limit=most,
-        ).items
-        for has_fired, most in ((True, MAX_ALERTS), (False, MAX_UNFIRED))
-    )
+    fired, unfired = _alerts(services, person, session_id)
     last = page_of(last_seq(card))
     if page is None:
         page = 0 if card.status is SessionStatus.CLOSED else last
@@ -292,6 +290,23 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
         page,
         max(last, page) + 1,
     )
+
+
+def _alerts(
+    services: Services, person: Person, session_id: str
+) -> tuple[list[AlertRead], list[AlertRead]]:
+    """The newest alerts that have fired, and the newest that have not."""
+    everything = AlertFilter(session_id=session_id)
+    found = alerts.find(services.store, person.scope, everything, limit=MAX_ALERTS)
+    if found.next_cursor is None:  # nearly every session: a single query for both
+        fired = [alert for alert in found.items if alert.has_fired]
+        return fired, [alert for alert in found.items if not alert.has_fired]
+    by_firing = (
+        alerts.find(services.store, person.scope, replace(everything, fired=has_fired), limit=most)
+        for has_fired, most in ((True, MAX_ALERTS), (False, MAX_UNFIRED))
+    )
+    first, second = (page.items for page in by_firing)
+    return first, second
 
 
 def _alert_lane(alert: AlertRead) -> AlertLane:

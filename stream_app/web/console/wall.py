@@ -1,8 +1,13 @@
-"""The wall of live sessions: one card per session, highest risk first."""
+"""The wall of live sessions: one card per session, the most urgent first.
 
-from collections.abc import Mapping, Sequence
+It shows the first ``FIRST_CARDS``, and more on request: nobody reads hundreds of cards, and each
+costs the reader's browser and the server as much as the first.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -14,9 +19,17 @@ from stream_app.store import pins
 from stream_app.store.audit import AuditAction
 from stream_app.store.interventions import TakenOver, taken_over
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.queries import alerts, bundle_info, filter_choices, sessions
-from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
-from stream_app.store.queries.sessions import SessionCard
+from stream_app.store.queries import (
+    bundle_info,
+    filter_choices,
+    live_sessions,
+    open_alerts,
+    sessions,
+)
+from stream_app.store.queries.alerts import ShownState
+from stream_app.store.queries.live_sessions import LiveSession
+from stream_app.store.queries.open_alerts import OpenAlert
+from stream_app.store.queries.sessions import SessionCard, SessionFilter
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.sessions import redact_for
 from stream_app.web.auth import Member
@@ -24,13 +37,25 @@ from stream_app.web.console.account import local_path
 from stream_app.web.console.charts import sparkline
 from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.pseudonym_words import short_form
+from stream_app.web.console.recent_choices import choices
 from stream_app.web.console.rendering import address_of, live_address, render
 from stream_app.web.console.tour import tour_step
+from stream_app.web.live_hub import LiveEventKind
 from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 
+FIRST_CARDS: Final = 50
+"""Cards of a page that nobody has asked for more of; "Show more" doubles their number."""
 MAX_CARDS: Final = 500
-_URGENCY: Final = (ShownState.FIRING, ShownState.ACKNOWLEDGED)
+SEARCHED: Final = 5000
+"""A search looks at so many of the most urgent sessions."""
+LIVE: Final = (
+    LiveEventKind.SESSION,
+    LiveEventKind.ALERT,
+    LiveEventKind.ALERT_ACTION,
+    LiveEventKind.INTERVENTION,
+)
+"""What its script handles."""
 FilterValue = Annotated[str, Query(max_length=MAX_ID_CHARS, pattern=r"^[^\x00]*$")]
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -44,7 +69,7 @@ class WallCard:
 
     session: SessionCard
     enter: float | None
-    alert: AlertRead | None
+    alert: OpenAlert | None
     pinned: bool = False
     leader: TakenOver | None = None
 
@@ -55,10 +80,14 @@ class WallCard:
         return risk is not None and self.enter is not None and risk >= self.enter
 
     @property
+    def is_open(self) -> bool:
+        """Whether it has not ended since the list was read."""
+        return self.session.status is SessionStatus.OPEN
+
+    @property
     def is_unanswered(self) -> bool:
         """Whether an unmuted alert is firing and has not been acknowledged."""
-        alert = self.alert
-        return alert is not None and alert.state is ShownState.FIRING and not alert.muted
+        return self.alert is not None and self.alert.is_unanswered
 
     @property
     def is_acknowledged(self) -> bool:
@@ -77,12 +106,23 @@ class WallCard:
         descending = -(-1.0 if risk is None else risk)
         return not self.pinned, not self.is_unanswered, descending, self.session.session_id
 
-    def matches(self, wanted: str, names: Mapping[str, str]) -> bool:
-        """Whether id, team, domain or a counsellor's name contains ``wanted``, as in the script."""
-        session = self.session
-        who = [names.get(one) or short_form(one) for one in session.counsellors]
-        said = " ".join([session.session_id, session.team or "", session.domain or "", *who])
-        return wanted.casefold() in said.casefold()
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """``total``: the number of live sessions, or of those that match; ``matching``: their ids.
+
+    ``searched``: the cards are those that match a search, of more sessions than a page shows.
+    """
+
+    cards: list[WallCard]
+    total: int
+    matching: Collection[str]
+    searched: bool = False
+
+    @property
+    def partial(self) -> bool:
+        """Whether there are sessions without a card."""
+        return self.searched or self.total > len(self.cards)
 
 
 @router.get("/")
@@ -95,38 +135,55 @@ def wall(
     search: FilterValue = "",
     group: FilterValue = "",
     density: FilterValue = "",
+    shown: Annotated[int, Query(ge=1, le=MAX_CARDS)] = FIRST_CARDS,
 ) -> Response:
     """Show live sessions, most urgent first; its updates are parts of the same audited read."""
     services.accesses.record(person.name, AuditAction.READ_SCORES, "wall")
     position = services.hub.position
-    chosen = sessions.SessionFilter(SessionStatus.OPEN, team or None, domain or None)
-    page = sessions.find(services.store, person.scope, chosen, limit=MAX_CARDS)
-    cards = _cards(services, person, page.items)
     names, wanted = names_for(services, person), search.strip()
+    found = _wall(services, person, _chosen(team, domain), wanted, names, shown)
+    more = min(MAX_CARDS, 2 * shown)
     return render(
         request,
         "wall.html",
         person,
-        address=live_address(team=team, domain=domain),
+        address=live_address(*LIVE, team=team, domain=domain),
         position=position,
         broker_live=services.hub.live,
-        cards=cards,
+        cards=found.cards,
+        wall=found,
+        more=min(more, found.total) - len(found.cards),
+        more_address=_with_shown(request, more),
+        total_address=f"/live-total?{urlencode({'team': team, 'domain': domain})}",
         tour=tour_step(request, services, person),
         names=names,
         search=wanted,
-        matching={c.session.session_id for c in cards if c.matches(wanted, names)},
+        matching=found.matching,
         grouped=group == "team",
-        groups=_by_team(cards),
+        groups=_by_team(found.cards),
         compact=density == "compact",
         wall_address=address_of(request),
-        more=page.next_cursor is not None,
+        shown=shown if shown != FIRST_CARDS else None,
         team=team,
         domain=domain,
-        teams=filter_choices.live_teams(services.store, person.scope)
+        teams=choices(services.store, person.scope, "live teams", filter_choices.live_teams)
         if person.team is None
         else [],
         domains=[each.value for each in Domain],
     )
+
+
+@router.get("/live-total")
+def live_total(
+    request: Request,
+    services: ServicesDep,
+    person: Member,
+    team: FilterValue = "",
+    domain: FilterValue = "",
+) -> Response:
+    """Render the number of live sessions, for a wall that does not show all of them."""
+    total = live_sessions.count(services.store, person.scope, _chosen(team, domain))
+    return render(request, "wall_total.html", person, total=total)
 
 
 @router.get(f"/sessions/{SESSION_ID}/card")
@@ -139,8 +196,11 @@ def card(
         raise HTTPException(404)
     if found.status is not SessionStatus.OPEN:
         return Response(status_code=204)
-    [shown] = _cards(services, person, [found])
-    return render(request, "card.html", person, card=shown, names=names_for(services, person))
+    urgent = open_alerts.most_urgent(services.store, person.scope, session_id)
+    pinned = pins.find(services.store, person.name)
+    [shown] = _cards(services, person, [found], urgent, pinned)
+    names = names_for(services, person, found.counsellors)
+    return render(request, "card_alone.html", person, card=shown, names=names)
 
 
 @router.post(f"/sessions/{SESSION_ID}/pin")
@@ -152,11 +212,68 @@ def pin(
     to: Annotated[str, Form()] = "/",
 ) -> Response:
     """Keep a session at the top of this person's wall, or no longer."""
-    if sessions.one(services.store, person.scope, session_id) is None:
+    if sessions.bundle_of(services.store, person.scope, session_id) is None:
         raise HTTPException(404)
     change = pins.pin if pinned == "yes" else pins.unpin
     change(services.store, person.name, session_id)
     return RedirectResponse(local_path(to), status_code=303)
+
+
+def _chosen(team: str, domain: str) -> SessionFilter:
+    return SessionFilter(SessionStatus.OPEN, team or None, domain or None)
+
+
+def _with_shown(request: Request, shown: int) -> str:
+    """The page's address, with another number of cards."""
+    return f"/?{request.url.include_query_params(shown=shown).query}"
+
+
+def _wall(
+    services: Services,
+    person: Person,
+    chosen: SessionFilter,
+    wanted: str,
+    names: Mapping[str, str],
+    shown: int,
+) -> Wall:
+    """The cards of a page.
+
+    If all sessions fit on it, a search marks those that match, so that the script can show the
+    others again; else it chooses them from all sessions.
+    """
+    store, scope = services.store, person.scope
+    pinned = pins.find(store, person.name)
+    urgent = open_alerts.most_urgent(store, scope)
+    unanswered = [key for key, alert in urgent.items() if alert.is_unanswered]
+    found, total = live_sessions.by_urgency(
+        store,
+        scope,
+        chosen,
+        pinned=pinned,
+        unanswered=unanswered,
+        limit=max(SEARCHED, shown) if wanted else shown,
+    )
+    matching = {each.session_id for each in found}
+    searched = bool(wanted) and total > shown
+    if wanted:
+        if person.role is not PersonRole.ANALYST:
+            found = live_sessions.with_counsellors(store, found)
+        matching = {each.session_id for each in found if _matches(each, wanted, names)}
+    if searched:
+        found, total = [each for each in found if each.session_id in matching], len(matching)
+    ids = [each.session_id for each in found[:shown]]
+    cards = _cards(services, person, sessions.of_ids(store, scope, ids), urgent, pinned)
+    return Wall([card for card in cards if card.is_open], total, matching, searched)
+
+
+def _matches(session: LiveSession, wanted: str, names: Mapping[str, str]) -> bool:
+    """Whether id, team, domain or a counsellor's name contains ``wanted``, as in the script.
+
+    Analysts see no counsellors, so their sessions come without.
+    """
+    who = [names.get(one) or short_form(one) for one in session.counsellors]
+    said = " ".join([session.session_id, session.team or "", session.domain or "", *who])
+    return wanted.casefold() in said.casefold()
 
 
 def _by_team(cards: Sequence[WallCard]) -> list[tuple[str, list[WallCard]]]:
@@ -167,22 +284,18 @@ def _by_team(cards: Sequence[WallCard]) -> list[tuple[str, list[WallCard]]]:
     return sorted(found.items(), key=lambda group: (not group[0], group[0].casefold()))
 
 
-def _cards(services: Services, person: Person, found: list[SessionCard]) -> list[WallCard]:
-    info = bundle_info.read(services.store)
-    urgent: dict[str, AlertRead] = {}
-    only_session = found[0].session_id if len(found) == 1 else None
-    open_alerts = AlertFilter(states=frozenset(_URGENCY), session_id=only_session, fired=True)
-    for alert in alerts.find(services.store, person.scope, open_alerts, limit=MAX_CARDS).items:
-        other = urgent.get(alert.session_id)
-        if other is None or _URGENCY.index(alert.state) < _URGENCY.index(other.state):
-            urgent[alert.session_id] = alert
-    unknown = bundle_info.BundleInfo()
-    pinned = pins.find(services.store, person.name)
+def _cards(
+    services: Services,
+    person: Person,
+    found: Sequence[SessionCard],
+    urgent: Mapping[str, OpenAlert],
+    pinned: Collection[str],
+) -> list[WallCard]:
     leaders = taken_over(services.store, [session.session_id for session in found])
     cards = [
         WallCard(
             redact_for(person, session),
-            info.get(session.bundle, unknown).enter,
+            bundle_info.one(services.store, session.bundle).enter,
             urgent.get(session.session_id),
             session.session_id in pinned,
             _shown_to(person, leaders.get(session.session_id)),

@@ -374,7 +374,8 @@ def test_live_pages_learn_of_an_intervention_and_its_receipt_without_the_text(
 
     asyncio.run(work())
     with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
-        found = [(event.kind.value, msgspec.json.decode(event.data)) for event in missed]
+        data = [each.encoded("e", deidentified=False).split(b"data: ")[1] for each in missed]
+        found = [(e.kind.value, msgspec.json.decode(d)) for e, d in zip(missed, data, strict=True)]
     assert [(kind, data["type"]) for kind, data in found] == [
         ("intervention", "intervention"),
         ("intervention", "intervention"),

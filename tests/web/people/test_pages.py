@@ -384,13 +384,14 @@ def test_a_session_without_index_or_outcome_model_shows_neither(as_: As, filled:
     assert "Predicted outcomes" not in page
 
 
-def test_the_curve_shows_the_bundles_threshold(as_: As, filled: Store) -> None:
+@pytest.mark.parametrize("has_threshold", [False, True])
+def test_the_curve_shows_the_bundles_threshold(as_: As, filled: Store, has_threshold: bool) -> None:
     filled.commit(batches.process([batches.turn(seq, team="north") for seq in range(12)]))
-    assert THRESHOLD not in proper(as_("sue").get("/sessions/s"))
-    manifest = {"name": "fake", "empathy": msgspec.to_builtins(FakeScorer.empathy)}
-    with filled.transaction() as connection:
-        connection.execute(sa.update(tables.bundles).values(manifest=manifest))
-    assert THRESHOLD in proper(as_("sue").get("/sessions/s"))
+    if has_threshold:
+        manifest = {"name": "fake", "empathy": msgspec.to_builtins(FakeScorer.empathy)}
+        with filled.transaction() as connection:
+            connection.execute(sa.update(tables.bundles).values(manifest=manifest))
+    assert (THRESHOLD in proper(as_("sue").get("/sessions/s"))) == has_threshold
 
 
 def perceived_groups() -> dict[str, object]:

@@ -5,7 +5,7 @@
 import { announce, sentenceOf } from "./announce.js";
 import { oneAtATime } from "./reload.js";
 import { compare, lacksCounsellors, update } from "./card.js";
-import { loadElement } from "./fragment.js";
+import { load, loadElement } from "./fragment.js";
 import { applySearch, watchSearch } from "./wall_search.js";
 import { alarm, offerAlarm } from "./wall_alarm.js";
 import { cardsIn, listOf, lists, tallyGroups } from "./wall_groups.js";
@@ -27,6 +27,8 @@ const REORDER_EVERY = 1_000;
 const POINTER_IDLE_AFTER = 5_000;
 const CARDS_PER_FRAME = 60;
 const CONCURRENT_LOADS = 4;
+/** How often a wall that does not show all sessions asks for their number. */
+const TOTAL_EVERY = 30_000;
 let due = 0;
 let frame = 0;
 let drawnAt = -Infinity;
@@ -37,7 +39,20 @@ let pointed = -Infinity;
 const pending = new Set();
 let loadingAll = false;
 /** How many cards the wall has at most; 0: it shows all sessions. */
-const most = Number(list.dataset.most ?? 0);
+let most = 0;
+/** Whether the cards are those that match a search, of more sessions than the wall shows. */
+let searched = false;
+
+/** Read which part of the sessions a list from the server has. */
+function readPart({ most: cards, searched: chosen }) {
+  most = Number(cards ?? 0);
+  searched = chosen !== undefined;
+}
+
+/** Whether there are sessions without a card. */
+function isPartial() {
+  return most > 0 || searched;
+}
 
 function queueUpdate(score) {
   const fresh = updates.get(score.session_id) ?? { points: [] };
@@ -77,7 +92,7 @@ function draw() {
 function tally() {
   const unanswered = list.querySelectorAll(".unanswered").length;
   count.textContent = String(cards.size);
-  quiet.hidden = cards.size > 0;
+  quiet.hidden = cards.size > 0 || searched;
   tallyGroups(list);
   document.title = unanswered ? `(${unanswered}) ${title}` : title;
 }
@@ -139,6 +154,7 @@ function remove(session) {
  * with the highest risk: the others send updates, too, and must not be loaded at each of them.
  */
 function belongsHere({ low_empathy_risk: risk }) {
+  if (searched) return false;
   if (!most || cards.size < most) return true;
   return risk !== null && risk > lowestRisk();
 }
@@ -191,9 +207,9 @@ function put(session, card) {
     old?.remove();
     own.append(card);
   }
+  cards.set(session, card);
   applySearch([card]);
   if (hadFocus) card.querySelector("a")?.focus();
-  cards.set(session, card);
   outOfOrder = true;
 }
 
@@ -210,13 +226,34 @@ function announceAlert(session) {
 
 const reload = oneAtATime(async () => {
   loadingAll = true;
-  const fresh = await loadElement(location.href, "#cards").catch(() => null);
-  if (fresh) await replaceAll(cardsIn(fresh));
+  const page = await load(location.href).catch(() => null);
+  const fresh = page?.getElementById("cards");
+  if (fresh) {
+    readPart(fresh.dataset);
+    await replaceAll(cardsIn(fresh));
+    for (const id of ["total", "rest"]) replacePart(page, id);
+    applySearch([]);
+  }
   loadingAll = false;
   schedule();
   loadNext();
-  return fresh !== null;
+  return fresh !== undefined;
 });
+
+/** Replace an element, which may be missing in either document, by its newer version. */
+function replacePart(page, id) {
+  const [old, fresh] = [document.getElementById(id), page.getElementById(id)];
+  if (!old || !fresh || old.contains(document.activeElement)) return;
+  old.replaceWith(document.adoptNode(fresh));
+}
+
+/** Keep the number of sessions, or what matches a search, up to date. */
+async function refreshPart() {
+  if (document.hidden || !isPartial() || !list.dataset.total) return;
+  if (searched) return void reload();
+  const fresh = await loadElement(list.dataset.total, "#total").catch(() => null);
+  if (fresh) document.getElementById("total")?.replaceWith(fresh);
+}
 
 async function replaceAll(fresh) {
   const kept = new Set(fresh.map((card) => card.dataset.session));
@@ -239,7 +276,12 @@ list.addEventListener("submit", async (event) => {
   await fetch(form.action, { method: "POST", body: new FormData(form, event.submitter) }).catch(() => null);
   requestCard(session);
 });
-watchSearch(() => cards.values());
+readPart(list.dataset);
+watchSearch(() => cards.values(), {
+  isPartial,
+  reload,
+});
+setInterval(refreshPart, TOTAL_EVERY);
 offerAlarm();
 list.addEventListener("pointermove", () => (pointed = performance.now()), { passive: true });
 setInterval(reorder, REORDER_EVERY);

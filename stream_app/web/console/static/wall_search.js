@@ -1,10 +1,11 @@
 // Hides the cards that do not contain what is typed into the search field; the server does the same
-// for a loaded page.
+// for a loaded page. Of a wall that does not show all sessions, the server searches the others, too.
 
 const field = document.getElementById("search");
 const nothing = document.getElementById("no-match");
 let wanted = field?.value.trim().toLocaleLowerCase() ?? "";
 let all = () => [];
+let part = { isPartial: () => false, reload: () => {} };
 let typing = 0;
 /** With hundreds of cards, hiding them for every key would delay the next one. */
 const TYPING_PAUSE = 120;
@@ -22,7 +23,8 @@ export function applySearch(cards) {
     if (card.hidden !== hidden) card.hidden = hidden;
   }
   const some = [...all()];
-  nothing.hidden = !wanted || !some.length || some.some((card) => !card.hidden);
+  const empty = !some.length && !part.isPartial();
+  nothing.hidden = !wanted || empty || some.some((card) => !card.hidden);
 }
 
 function searchNow() {
@@ -32,11 +34,18 @@ function searchNow() {
   if (wanted) address.searchParams.set("search", field.value.trim());
   else address.searchParams.delete("search");
   history.replaceState(null, "", address);
+  if (part.isPartial()) part.reload();
 }
 
-/** Search while typing, without loading the page. */
-export function watchSearch(cards) {
+/**
+ * Search while typing, without loading the page.
+ * @param {function(): Iterable<HTMLElement>} cards all of them
+ * @param {{isPartial: function(): boolean, reload: function()}} partial whether the server has more
+ *   cards, and how they are loaded for the page's address
+ */
+export function watchSearch(cards, partial) {
   all = cards;
+  part = partial;
   field.addEventListener("input", () => {
     clearTimeout(typing);
     typing = setTimeout(searchNow, TYPING_PAUSE);
