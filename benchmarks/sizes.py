@@ -8,7 +8,7 @@ hardly depend on the machine, so they are stored, like ``lengths.json``.
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,9 +19,10 @@ import psycopg
 from msgspec import Struct
 from pydantic import SecretStr
 
-from benchmarks import workload
+from benchmarks import size_parts, workload
 from benchmarks.errors import Unavailable
 from benchmarks.keys import keys
+from benchmarks.size_parts import LogPart
 from benchmarks.workload import Turn
 from servers import postgres
 from stream_app import bootstrap
@@ -93,8 +94,13 @@ def load() -> Sizes | None:
     return msgspec.json.decode(FILE.read_bytes(), type=Sizes) if FILE.exists() else None
 
 
-def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
-    """Measure on a dedicated server.
+def measure(
+    bundle: Path,
+    sessions: int = SESSIONS,
+    each: int = TURNS,
+    show_parts: Callable[[str], None] | None = None,
+) -> Sizes:
+    """Measure on a dedicated server; ``show_parts`` gets the break-down (``size_parts``).
 
     Raises:
         Unavailable: PostgreSQL's server is not installed.
@@ -115,14 +121,17 @@ def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
         store.close()
         batches = _records(turns)
         _run(settings, batches[: len(batches) // 2])
+        counted = sum(len(batch) for batch in batches[len(batches) // 2 :])
         before = _counted(url)
         committed = _run(settings, batches[len(batches) // 2 :])
         after = _counted(url)
+        log = _log_parts(url, before, counted) if show_parts else []
         rows = _row_sizes(url)
+        if show_parts:
+            show_parts(_parts(url, log, rows))
         state, states = _lengths(url, "session_states", "state")
         turn, held = _lengths(url, "window_turns", "turn")
         version = str(_value(url, "SHOW server_version")).split()[0]
-    counted = sum(len(batch) for batch in batches[len(batches) // 2 :])
     messages = [message for item in committed for message in item.messages]
     return Sizes(
         bundle=bundles.load(bundle).manifest.bundle_id,
@@ -211,6 +220,7 @@ class _Count(Struct, frozen=True):
 
     rows: dict[str, Rows]
     log: int
+    position: str
 
 
 def _counted(url: str) -> _Count:
@@ -227,7 +237,19 @@ def _counted(url: str) -> _Count:
         return _Count(
             {name: (*counts, live[name]) for name, *counts in written},
             int((log.fetchone() or [0])[0]),
+            size_parts.log_position(connection),
         )
+
+
+def _log_parts(url: str, since: _Count, turns: int) -> list[LogPart]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        return size_parts.log_parts(connection, since.position, turns)
+
+
+def _parts(url: str, log: list[LogPart], rows: dict[str, float]) -> str:
+    with psycopg.connect(url, autocommit=True) as connection:
+        tables = sorted(name for name, size in rows.items() if size)
+        return size_parts.shown(log, size_parts.table_parts(connection, tables))
 
 
 def _rows(connection: "psycopg.Connection[Any]", table: str) -> int:
@@ -288,11 +310,17 @@ def main() -> None:
     """Rewrite the file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--bundle", type=Path, default=bundles.DEFAULT_BUNDLE)
+    parser.add_argument(
+        "--parts", action="store_true", help="print columns, indexes and log records; write no file"
+    )
     options = parser.parse_args()
     try:
-        found = measure(options.bundle)
+        found = measure(options.bundle, show_parts=print if options.parts else None)
     except RapportError as problem:
         raise SystemExit(f"error: {problem}") from problem
+    if options.parts:
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        return
     FILE.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     print(FILE.read_text("utf-8"))
 
