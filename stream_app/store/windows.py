@@ -14,6 +14,7 @@ import structlog
 from msgspec import Struct, structs
 
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core.state_layout import from_map, is_map
 from stream_app.core.window import WindowTurn
 from stream_app.store.rows import Row
 
@@ -74,7 +75,7 @@ def join_state(raw: bytes, turns: Mapping[int, bytes]) -> tuple[SessionState, Sl
     slots, state.slots = state.slots, {}
     if not slots:
         return state, slots
-    stored = {slot: _decoder.decode(turns[slot]) for slot in slots.values() if slot in turns}
+    stored = {slot: _decoded(turns[slot]) for slot in slots.values() if slot in turns}
     found = [stored[slot] for seq, slot in sorted(slots.items()) if _seq(stored.get(slot)) == seq]
     window = state.window
     window.history = [turn for turn in found if turn.seq < window.next_seq]
@@ -84,6 +85,10 @@ def join_state(raw: bytes, turns: Mapping[int, bytes]) -> tuple[SessionState, Sl
         kept = {turn.seq for turn in window.history}
         window.unfinished = [seq for seq in window.unfinished if seq in kept]
     return state, {turn.seq: slots[turn.seq] for turn in found}
+
+
+def _decoded(raw: bytes) -> WindowTurn:
+    return from_map(raw, WindowTurn) if is_map(raw) else _decoder.decode(raw)
 
 
 def _seq(turn: WindowTurn | None) -> int | None:
