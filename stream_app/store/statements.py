@@ -97,6 +97,21 @@ def upsert(
 
 
 @cache
+def update(table: Table, names: tuple[str, ...], keys: tuple[str, ...], dialect: str) -> Statement:
+    """An UPDATE of the row with these ``keys``, with the values that ``upsert`` gives it."""
+    new = {name: sa.bindparam(f"b_{name}", type_=table.c[name].type) for name in names}
+    changed = {
+        name: merge(new[name], table.c[name])
+        if (merge := table.c[name].info.get(MERGE))
+        else new[name]
+        for name in names
+        if name not in keys
+    }
+    same = (table.c[key] == new[key] for key in keys)
+    return Statement(sa.update(table).where(*same).values(changed), table, dialect, prefix="b_")
+
+
+@cache
 def _dialect(name: str) -> Any:
     return _DIALECTS[name]()
 

@@ -168,9 +168,11 @@ session_states = Table(
     Column("wake_at", UtcDateTime),
     Column("state", LargeBinary, nullable=False),
     Column("seen_at", UtcDateTime),
-    Index(None, "bundle", "status", "seen_at"),
+    Column("seen_period", Integer),
+    Index(None, "bundle", "status", "seen_period"),
     Index(None, "bundle", "wake_at"),
 )
+"""``seen_period``: the ten minutes of ``seen_at`` (``store.periods``), which hardly ever change."""
 
 window_turns = Table(
     "window_turns",
@@ -278,10 +280,13 @@ session_scores = Table(
     Column("open_question_share", Double),
     Column("miti", OptionalJson),
     Column("unscored_turns", Integer, nullable=False, server_default="0"),
-    Index(None, "status", "low_empathy_risk"),
+    Column("activity_hour", Integer),
+    Index(None, "status"),
     Index(None, "started_at", "session_id"),
-    Index(None, "last_activity_at", "session_id"),
+    Index(None, "activity_hour", "session_id"),
 )
+"""``activity_hour``: of ``last_activity_at`` (``store.periods``). An index on a column that changes
+with every turn makes PostgreSQL write to all indexes of the table; so no index has one."""
 
 alerts = Table(
     "alerts",

@@ -28,11 +28,15 @@ _decoder: Final = msgspec.msgpack.Decoder(WindowTurn)
 
 
 class SplitState(Struct, frozen=True):
-    """The encoded state without its turns, the turns' slots, and rows of turns not stored yet."""
+    """The encoded state without its turns, the turns' slots, and rows of turns not stored yet.
+
+    ``reused``: rows whose slot was used before, so that they replace a stored row.
+    """
 
     state: bytes
     slots: Slots
     turns: list[Row]
+    reused: list[Row]
 
 
 def split_state(versioned: Versioned) -> SplitState:
@@ -45,20 +49,23 @@ def split_state(versioned: Versioned) -> SplitState:
     taken = set(slots.values())
     free = islice((slot for slot in count() if slot not in taken), len(new))
     assigned = dict(zip(new, free, strict=True))
+    highest = max(taken, default=-1)
     slots |= assigned
     without = structs.replace(window, history=[], waiting={})
+    rows = [
+        {
+            "session_id": state.session_id,
+            "bundle": state.bundle,
+            "slot": slot,
+            "turn": _encoder.encode(turns[seq]),
+        }
+        for seq, slot in assigned.items()
+    ]
     return SplitState(
         pack(structs.replace(state, window=without, slots=slots)),
         slots,
-        [
-            {
-                "session_id": state.session_id,
-                "bundle": state.bundle,
-                "slot": slot,
-                "turn": _encoder.encode(turns[seq]),
-            }
-            for seq, slot in assigned.items()
-        ],
+        [row for row in rows if row["slot"] > highest],
+        [row for row in rows if row["slot"] < highest],
     )
 
 
