@@ -26,14 +26,17 @@ from benchmarks.size_parts import LogPart
 from benchmarks.workload import Turn
 from servers import postgres
 from stream_app import bootstrap
-from stream_app.contracts.scores import decode
+from stream_app.contracts import compact
+from stream_app.contracts.compact import ScoreReader
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
+from stream_app.inference.bundle import Manifest
 from stream_app.settings import Settings
 from stream_app.store import schema
 from stream_app.store.queries.routing import SessionRouting
 from stream_app.web.live_hub import Hub
+from stream_app.worker.encoded_scores import encoding
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, OutputTopics, SessionCache
 
@@ -113,6 +116,7 @@ def measure(
                 "bundle": bundle,
                 "database_url": SecretStr(url),
                 "cache_sessions": sessions,
+                "score_schema": compact.VERSION,
                 **keys(),
             }
         )
@@ -132,9 +136,10 @@ def measure(
         state, states = _lengths(url, "session_states", "state")
         turn, held = _lengths(url, "window_turns", "turn")
         version = str(_value(url, "SHOW server_version")).split()[0]
+    found = bundles.load(bundle)
     messages = [message for item in committed for message in item.messages]
     return Sizes(
-        bundle=bundles.load(bundle).manifest.bundle_id,
+        bundle=found.manifest.bundle_id,
         postgresql=version,
         turns=counted,
         tokens=sum(turn.tokens for turn in turns[half:]) / (len(turns) - half),
@@ -153,7 +158,7 @@ def measure(
         state=state,
         held=held / states,
         turn=turn,
-        read=_reading([message.value for message in messages if message.value]),
+        read=_reading(found.manifest, [m.value for m in messages if m.value]),
     )
 
 
@@ -200,6 +205,7 @@ def _run(settings: Settings, batches: list[list[Received]]) -> list[Committed]:
         SessionCache(settings.cache_sessions),
         0.0,
         WorkerMetrics(),
+        encode=encoding(settings.score_schema),
     )
     try:
         done = []
@@ -285,12 +291,13 @@ def _value(url: str, query: str) -> Any:
         return (connection.execute(query).fetchone() or [0])[0]
 
 
-def _reading(values: list[bytes]) -> float:
+def _reading(manifest: Manifest, values: list[bytes]) -> float:
     """Microseconds per message for decoding and the hub, without fetching, lookups or viewers."""
     hub, facts = Hub(), SessionRouting()
+    reader = ScoreReader(lambda _: msgspec.to_builtins(manifest))
     start = time.thread_time()
     for value in values:
-        hub.broadcast_message(decode(value), facts)
+        hub.broadcast_message(reader.read(value), facts)
     return (time.thread_time() - start) / max(1, len(values)) * 1e6
 
 
