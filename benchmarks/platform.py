@@ -131,15 +131,16 @@ def _register(connection: Connection, manifest: Manifest) -> None:
 
 def _fill_pool(connection: Connection, heads: Sequence[Head]) -> None:
     connection.exec_driver_sql(
-        "CREATE TABLE score_pool (role text, n int, levels int[], expressed jsonb, "
-        "perceived jsonb, client jsonb, abstained jsonb, confidence float8, "
+        "CREATE TABLE score_pool (role text, n int, levels int[], expressed bytea, "
+        "perceived bytea, client bytea, abstained bytea, confidence float8, "
         "PRIMARY KEY (role, n))"
     )
     chance = random.Random(1)
     connection.execute(
         sa.text(
-            "INSERT INTO score_pool VALUES (:role, :n, :levels, CAST(:expressed AS jsonb), "
-            "CAST(:perceived AS jsonb), CAST(:client AS jsonb), CAST(:abstained AS jsonb), "
+            "INSERT INTO score_pool VALUES (:role, :n, :levels, "
+            "rapport_pack(CAST(:expressed AS jsonb)), rapport_pack(CAST(:perceived AS jsonb)), "
+            "rapport_pack(CAST(:client AS jsonb)), rapport_pack(CAST(:abstained AS jsonb)), "
             ":confidence)"
         ),
         list(_pool(heads, chance)),

@@ -17,6 +17,8 @@ from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.dialects.sqlite import pysqlite
 
 from stream_app.errors import StoreError
+from stream_app.store import packed_json
+from stream_app.store.packed_json import PackedJson
 from stream_app.store.rows import Row
 from stream_app.store.tables import MERGE, UtcDateTime
 
@@ -121,6 +123,8 @@ def _converter(column: Any, dialect: str) -> Converter | None:
     match column.type if column is not None else None:
         case UtcDateTime():
             return _as_text if dialect == "sqlite" else _in_utc
+        case PackedJson():
+            return packed_json.converter(dialect)
         case JSON(none_as_null=True):
             return lambda value: None if value is None else as_json(value)
         case JSON():

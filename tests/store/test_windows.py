@@ -39,7 +39,8 @@ def test_a_session_continued_from_its_stored_parts_equals_one_in_memory(
     for start, stop in itertools.pairwise(edges):
         for session in pipeline.process(events[start:stop], states).sessions.values():
             split = windows.split_state(session)
-            stored_turns |= {row["slot"]: row["turn"] for row in split.turns}
+            written = (*split.turns, *split.reused)
+            stored_turns |= {row["slot"]: row["turn"] for row in written}
             state, slots = windows.join_state(split.state, stored_turns)
             assert state == session.state
             assert slots == split.slots
@@ -53,7 +54,8 @@ def test_a_turn_is_written_once_and_its_slot_is_reused(store: Store) -> None:
     slots_of: dict[int, set[int]] = {}
     for seq in range(20):
         result = process([turn(seq)], states)
-        [row] = windows.split_state(result.sessions["s"]).turns
+        split = windows.split_state(result.sessions["s"])
+        [row] = [*split.turns, *split.reused]
         assert msgspec.msgpack.decode(row["turn"], type=WindowTurn).seq == seq
         slots_of.setdefault(row["slot"], set()).add(seq)
         store.commit(result)

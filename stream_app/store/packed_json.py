@@ -1,0 +1,317 @@
+"""Packs the JSON of a turn's scores into a third of the bytes, for PostgreSQL.
+
+Frequent names are one byte, numbers with four decimals are two. A value is a tag and its content;
+counts and lengths of names are one byte, whole numbers big-endian ::
+
+    00 null   01 true   02 false
+    03 text            length (2), UTF-8
+    04 number          IEEE 754 double
+    05 object          count, then for each: name, value
+    06 list            count, then values
+    07 number          ten-thousandths (2)
+    08 whole number    (2)
+    09 object          count, then for each: name, ten-thousandths (2)
+    0A level           level (1), count, ten-thousandths (2) each, count, (start, end) (2 + 2) each
+    name               its place in ``NAMES``, or FF, length and UTF-8
+
+``migrations/versions/0038_packed_scores.py`` has the same in SQL: ``rapport_json(packed)`` and
+``rapport_pack(json)``. SQLite stores JSON, with the same numbers.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import JSON, Dialect, LargeBinary, TypeDecorator
+from sqlalchemy.types import TypeEngine
+
+from stream_app.contracts.score_layout import SCALE
+from stream_app.contracts.scores import Level
+from stream_app.errors import StoreError
+
+NAMES: Final = (
+    "level probabilities rationale empathy_total no yes none weak strong emotional_reactions "
+    "interpretations explorations strategy behaviour question reflection input empathic_intent "
+    "talk_type satisfaction distress crisis_language engagement understanding sympathy helpfulness "
+    "restatement_or_paraphrasing reflection_of_feelings self_disclosure "
+    "affirmation_and_reassurance providing_suggestions information others therapist_input other "
+    "closed open simple complex advice options negotiation change neutral sustain acknowledging "
+    "agreeing consoling encouraging questioning suggesting sympathizing wishing"
+).split()
+"""Stored by place, here and in the migration: only ever append, with a migration."""
+
+_PLACES: Final = {name: bytes([place]) for place, name in enumerate(NAMES)}
+_INLINE: Final = 0xFF
+_MOST: Final = 0xFFFF
+_LEVEL_NAMES: Final = {"level", "probabilities", "rationale"}
+_TWO: Final = struct.Struct(">H")
+_DOUBLE: Final = struct.Struct(">d")
+
+(
+    _NULL,
+    _TRUE,
+    _FALSE,
+    _TEXT,
+    _NUMBER,
+    _OBJECT,
+    _LIST,
+    _UNITS,
+    _WHOLE,
+    _SHARES,
+    _LEVEL,
+) = range(11)
+
+
+class PackedJson(TypeDecorator[Any]):
+    """JSON whose numbers have four decimals: packed on PostgreSQL, text on SQLite."""
+
+    impl = JSON
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Bytes on PostgreSQL."""
+        return dialect.type_descriptor(LargeBinary() if _packs(dialect.name) else JSON())
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """Convert to what the database's driver gets."""
+        return pack(value) if _packs(dialect.name) else rounded(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """Return the JSON value."""
+        return unpack(value) if value is not None and _packs(dialect.name) else value
+
+
+def converter(dialect: str) -> Callable[[Any], object]:
+    """The conversion for statements that bypass SQLAlchemy's types."""
+    return pack if _packs(dialect) else lambda value: msgspec.json.encode(rounded(value)).decode()
+
+
+def _packs(dialect: str) -> bool:
+    return dialect == "postgresql"
+
+
+def rounded(value: Any) -> Any:
+    """The value as JSON, its numbers with four decimals.
+
+    >>> rounded({"question": 0.123456})
+    {'question': 0.1235}
+    """
+    match value:
+        case float():
+            return int(value * SCALE + 0.5) / SCALE if 0.0 <= value <= 1.0 else _near(value)
+        case Level():
+            return rounded(msgspec.structs.asdict(value))
+        case dict():
+            return {key: rounded(item) for key, item in value.items()}
+        case list() | tuple():
+            return [rounded(item) for item in value]
+        case _:
+            return value
+
+
+def pack(value: Any) -> bytes:
+    """Pack a JSON value, in which heads of levels may be structs.
+
+    Raises:
+        StoreError: it has too many parts, or is no JSON.
+
+    >>> unpack(pack({"strategy": {"question": 0.123456}, "warmth": [1, None, "x"]}))
+    {'strategy': {'question': 0.1235}, 'warmth': [1, None, 'x']}
+    """
+    out = bytearray()
+    try:
+        _write(out, value)
+    except (ValueError, struct.error, TypeError):
+        raise StoreError("the scores of a turn are too large to be stored") from None
+    return bytes(out)
+
+
+def _write(out: bytearray, value: Any) -> None:
+    match value:
+        case dict():
+            _write_object(out, value)
+        case Level():
+            _write_level(out, value.level, value.probabilities, value.rationale)
+        case bool():
+            out.append(_TRUE if value else _FALSE)
+        case int() if 0 <= value <= _MOST:
+            out.append(_WHOLE)
+            out += _TWO.pack(value)
+        case int() | float():
+            _write_number(out, value)
+        case None:
+            out.append(_NULL)
+        case str():
+            raw = value.encode()
+            out.append(_TEXT)
+            out += _TWO.pack(len(raw)) + raw
+        case list() | tuple():
+            out.append(_LIST)
+            out.append(len(value))
+            for item in value:
+                _write(out, item)
+        case _:
+            raise TypeError(type(value).__name__)
+
+
+def _write_object(out: bytearray, value: Mapping[str, Any]) -> None:
+    names = tuple(value)
+    if _write_shares(out, names, value):
+        return
+    if value.keys() == _LEVEL_NAMES and _is_level(value):
+        _write_level(out, value["level"], value["probabilities"], value["rationale"])
+        return
+    out.append(_OBJECT)
+    out.append(len(value))
+    for name, item in value.items():
+        out += _PLACES.get(name) or _inline(name)
+        _write(out, item)
+
+
+def _write_shares(out: bytearray, names: tuple[str, ...], value: Mapping[str, Any]) -> bool:
+    """Write an object of probabilities whose names are frequent; return False for another one."""
+    if not names or type(value[names[0]]) is not float:
+        return False
+    layout, template = _shares_layout(names)
+    if layout is None:
+        return False
+    parts = template.copy()
+    try:
+        parts[3::2] = [int(item * SCALE + 0.5) for item in value.values()]
+        out += layout.pack(*parts)
+    except (TypeError, ValueError, struct.error):
+        return False
+    return True
+
+
+@lru_cache(4096)
+def _shares_layout(names: tuple[str, ...]) -> tuple[struct.Struct | None, list[int]]:
+    """The layout of an object with these names, and its bytes without the numbers."""
+    if len(names) > _INLINE or not all(map(_PLACES.__contains__, names)):
+        return None, []
+    parts = [_SHARES, len(names)]
+    for name in names:
+        parts += (_PLACES[name][0], 0)
+    return struct.Struct(">BB" + "BH" * len(names)), parts
+
+
+def _is_level(value: Mapping[str, Any]) -> bool:
+    probabilities, rationale = value["probabilities"], value["rationale"]
+    return (
+        type(value["level"]) is int
+        and all(type(p) is float and 0.0 <= p <= 1.0 for p in probabilities)
+        and all(len(span) == 2 and max(span) <= _MOST for span in rationale)
+    )
+
+
+def _write_level(out: bytearray, level: int, probabilities: Any, rationale: Any) -> None:
+    count = len(probabilities)
+    shares = [int(p * SCALE + 0.5) for p in probabilities]
+    out += struct.pack(f">BBB{count}HB", _LEVEL, level, count, *shares, len(rationale))
+    for start, end in rationale:
+        out += _TWO.pack(start) + _TWO.pack(end)
+
+
+def _write_number(out: bytearray, value: float) -> None:
+    near = value if 0.0 <= value <= 1.0 else _near(value)
+    if isinstance(near, float) and 0.0 <= near <= 1.0:
+        out.append(_UNITS)
+        out += _TWO.pack(int(near * SCALE + 0.5))
+        return
+    out.append(_NUMBER)
+    out += _DOUBLE.pack(near)
+
+
+def _near(value: float) -> float:
+    """Rounded to four decimals, without a negative zero."""
+    return round(value, 4) + 0
+
+
+def _inline(name: str) -> bytes:
+    raw = name.encode()
+    return bytes((_INLINE, len(raw))) + raw
+
+
+def unpack(packed: bytes) -> Any:
+    """Unpack a value.
+
+    Raises:
+        StoreError: the bytes are damaged.
+    """
+    try:
+        value, end = _read(packed, 0)
+    except (IndexError, struct.error, UnicodeDecodeError):
+        raise StoreError("the stored scores of a turn are damaged") from None
+    if end != len(packed):
+        raise StoreError("the stored scores of a turn are damaged")
+    return value
+
+
+def _read(raw: bytes, at: int) -> tuple[Any, int]:
+    tag = raw[at]
+    at += 1
+    match tag:
+        case 0:
+            return None, at
+        case 1 | 2:
+            return tag == _TRUE, at
+        case 3:
+            end = at + 2 + _TWO.unpack_from(raw, at)[0]
+            if end > len(raw):
+                raise IndexError
+            return raw[at + 2 : end].decode(), end
+        case 4:
+            return _as_number(_DOUBLE.unpack_from(raw, at)[0]), at + 8
+        case 5 | 9:
+            return _read_object(raw, at, shares=tag == _SHARES)
+        case 6:
+            count, at, items = raw[at], at + 1, []
+            for _ in range(count):
+                item, at = _read(raw, at)
+                items.append(item)
+            return items, at
+        case 7:
+            return _TWO.unpack_from(raw, at)[0] / SCALE, at + 2
+        case 8:
+            return _TWO.unpack_from(raw, at)[0], at + 2
+        case 10:
+            return _read_level(raw, at)
+        case _:
+            raise IndexError
+
+
+def _as_number(value: float) -> float | int:
+    """Whole numbers beyond two bytes are stored as doubles, too."""
+    return int(value) if value.is_integer() and not 0 <= value <= 1 else value
+
+
+def _read_object(raw: bytes, at: int, *, shares: bool) -> tuple[dict[str, Any], int]:
+    count, at = raw[at], at + 1
+    found: dict[str, Any] = {}
+    for _ in range(count):
+        name, at = _read_name(raw, at)
+        if shares:
+            found[name] = _TWO.unpack_from(raw, at)[0] / SCALE
+            at += 2
+        else:
+            found[name], at = _read(raw, at)
+    return found, at
+
+
+def _read_name(raw: bytes, at: int) -> tuple[str, int]:
+    if raw[at] != _INLINE:
+        return NAMES[raw[at]], at + 1
+    end = at + 2 + raw[at + 1]
+    return raw[at + 2 : end].decode(), end
+
+
+def _read_level(raw: bytes, at: int) -> tuple[dict[str, Any], int]:
+    level, count, at = raw[at], raw[at + 1], at + 2
+    probabilities = [value / SCALE for value in struct.unpack_from(f">{count}H", raw, at)]
+    at += 2 * count
+    spans, at = raw[at], at + 1
+    ends = struct.unpack_from(f">{2 * spans}H", raw, at)
+    rationale = [list(pair) for pair in zip(ends[::2], ends[1::2], strict=True)]
+    return {"level": level, "probabilities": probabilities, "rationale": rationale}, at + 4 * spans
