@@ -231,7 +231,8 @@ _STATEMENTS: Final = (
     "counsellor_turns, late_turns, withheld_turns, low_empathy_risk, empathy_index, empathy_low, "
     "empathy_high, answered_share, missed_opportunities, mechanisms, empathy_total_mean, "
     "talk_share, reflection_to_question, complex_reflection_share, open_question_share, "
-    "activity_hour) SELECT x.id, :bundle, CASE WHEN x.i % :open <> 0 THEN 'closed' ELSE 'open' END, x.began, "
+    "activity_hour) SELECT x.id, :bundle, "
+    "CASE WHEN x.i % :open <> 0 THEN 'closed' ELSE 'open' END, x.began, "
     "x.began + interval '20 minutes', :turns, :turns / 2, 0, 0, x.u, x.v, x.v - 0.05, x.v + 0.05, "
     "x.u, '[]', jsonb_build_object("
     + ", ".join(

@@ -60,7 +60,7 @@ def log_parts(connection: "psycopg.Connection[Any]", since: str, turns: int) -> 
     found: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for manager, kind, length, blocks in records:
         place = _RELATION.search(blocks or "")
-        relation = names.get(place[1], place[1]) if place else "-"
+        relation = str(names.get(place[1], place[1])) if place else "-"
         counted = found[relation, f"{manager} {kind}"]
         counted[0] += 1
         counted[1] += length
@@ -93,9 +93,10 @@ def table_parts(connection: "psycopg.Connection[Any]", tables: list[str]) -> lis
             )
             for column in columns
         )
-        sizes = connection.execute(
-            psycopg.sql.SQL("SELECT {} FROM {}").format(sums, name)
-        ).fetchone() or ()
+        sizes = (
+            connection.execute(psycopg.sql.SQL("SELECT {} FROM {}").format(sums, name)).fetchone()
+            or ()
+        )
         indexes = connection.execute(
             "SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index"
             " WHERE indrelid = %s::regclass ORDER BY 1",

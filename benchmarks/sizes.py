@@ -45,6 +45,8 @@ SESSIONS: Final = 256
 TURNS: Final = 24
 """Turns per session."""
 TOPICS: Final = OutputTopics("turn-scores", "session-scores", "alerts")
+WITHOUT_CHECKPOINTS: Final = {"checkpoint_timeout": "1d", "max_wal_size": "16GB"}
+"""The first change of a page after a checkpoint would log the whole page."""
 APART: Final = timedelta(seconds=10)
 """Seconds between two turns of a session."""
 
@@ -306,7 +308,7 @@ def _database() -> Iterator[str]:
     binaries = postgres.binaries()
     if binaries is None:
         raise Unavailable("PostgreSQL's server (initdb, postgres) is not installed")
-    server = postgres.Server(binaries)
+    server = postgres.Server(binaries, WITHOUT_CHECKPOINTS)
     try:
         yield server.new_database()
     finally:

@@ -19,6 +19,7 @@ depends_on = None
 VIEWS = re.compile(r"^(fact|dim|shown|operations)_[a-z_]+$")
 """The reporting views read these columns; `rapport db views` makes them again."""
 TABLES = ("turn_scores", "shadow_scores")
+INDEX = "ix_turn_scores_occurred_at"
 COLUMNS = ("expressed", "perceived", "client", "abstained")
 NAMES = (
     "level probabilities rationale empathy_total no yes none weak strong emotional_reactions "
@@ -70,7 +71,8 @@ BEGIN
         spot := spot + 1;
       END IF;
       IF tag = 9 THEN
-        item := (((get_byte(raw, spot) << 8) + get_byte(raw, spot + 1)) / 10000.0)::numeric(5, 4)::text;
+        n := (get_byte(raw, spot) << 8) + get_byte(raw, spot + 1);
+        item := (n / 10000.0)::numeric(5, 4)::text;
         spot := spot + 2;
       ELSE
         SELECT r.spot, r.value INTO spot, item FROM rapport_read(raw, spot) AS r;
@@ -94,8 +96,8 @@ BEGIN
     separator := '';
     value := value || '],"rationale":[';
     FOR i IN 1 .. many LOOP
-      value := value || separator || '[' || rapport_two(raw, spot) || ',' || rapport_two(raw, spot + 2)
-        || ']';
+      value := value || separator || '[' || rapport_two(raw, spot) || ','
+        || rapport_two(raw, spot + 2) || ']';
       separator := ',';
       spot := spot + 4;
     END LOOP;
@@ -110,6 +112,9 @@ BEGIN
       separator := ',';
     END LOOP;
     value := value || ']';
+  ELSIF tag = 11 THEN
+    value := '"' || names[get_byte(raw, spot) + 1] || '"';
+    spot := spot + 1;
   ELSIF tag = 7 THEN
     value := (rapport_two(raw, spot) / 10000.0)::numeric(5, 4)::text;
     spot := spot + 2;
@@ -159,6 +164,10 @@ BEGIN
   WHEN 'null' THEN RETURN '\x00'::bytea;
   WHEN 'boolean' THEN RETURN CASE WHEN value::boolean THEN '\x01' ELSE '\x02' END::bytea;
   WHEN 'string' THEN
+    place := array_position(rapport_names(), value #>> '{}');
+    IF place IS NOT NULL THEN
+      RETURN '\x0b'::bytea || rapport_bytes(place - 1, 1);
+    END IF;
     raw := convert_to(value #>> '{}', 'UTF8');
     RETURN '\x03'::bytea || rapport_bytes(length(raw), 2) || raw;
   WHEN 'number' THEN
@@ -180,7 +189,8 @@ BEGIN
       AND (SELECT count(*) FROM jsonb_object_keys(value)) = 3 THEN
       packed := '\x0a'::bytea || rapport_bytes((value->>'level')::integer, 1)
         || rapport_bytes(jsonb_array_length(value->'probabilities'), 1);
-      FOR item IN SELECT e.value::numeric AS p FROM jsonb_array_elements(value->'probabilities') AS e
+      FOR item IN
+        SELECT e.value::numeric AS p FROM jsonb_array_elements(value->'probabilities') AS e
       LOOP
         packed := packed || rapport_bytes(round(item.p * 10000)::integer, 2);
       END LOOP;
@@ -239,6 +249,7 @@ def upgrade() -> None:
     _drop_views()
     for table in TABLES:
         _convert(table, "bytea", "rapport_pack")
+    _replace_index("brin")
 
 
 def downgrade() -> None:
@@ -247,8 +258,15 @@ def downgrade() -> None:
     _drop_views()
     for table in TABLES:
         _convert(table, "jsonb", "rapport_json")
+    _replace_index("btree")
     for function in DROPPED:
         op.execute(f"DROP FUNCTION {function}")
+
+
+def _replace_index(method: str) -> None:
+    """Rows are in the order of their time: a BRIN index finds them, and is not written per row."""
+    op.drop_index(INDEX, table_name="turn_scores")
+    op.create_index(INDEX, "turn_scores", ["occurred_at"], postgresql_using=method)
 
 
 def _convert(table: str, kind: str, function: str) -> None:

@@ -152,7 +152,9 @@ def _message(name: str, version: int) -> dict[str, Any]:
 
 def _schemas() -> dict[str, Any]:
     _, parts = msgspec.json.schema_components(
-        [schema.struct_of(*one) for one in schema.versions()], schema_hook=schema.expressed, ref_template=REF
+        [schema.struct_of(*one) for one in schema.versions()],
+        schema_hook=schema.expressed,
+        ref_template=REF,
     )
     return parts
 

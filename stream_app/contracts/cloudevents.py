@@ -69,7 +69,8 @@ def binary_headers(event: Event, event_id: str, source: str) -> list[tuple[str, 
 def outgoing_headers(message_type: str, value: bytes) -> list[tuple[str, bytes]]:
     """Headers of a message that Rapport publishes: type, schema version, and an id.
 
-    ``message_type``: the name of its schema, with ``:v2`` for another version than 1. The id is a digest of the value, so a message that is published twice has the same id.
+    ``message_type``: the name of its schema, with ``:v2`` for another version than 1. The id is a
+    digest of the value, so a message that is published twice has the same id.
     """
     return [
         *_constant_headers(message_type),

@@ -77,8 +77,9 @@ class CompactTurnScore(
         list[int | list[Any] | None],
         Meta(
             description="By head of the turn's role, in the manifest's order: the probability of "
-            "yes for perceived and binary heads; [level, *probabilities, [rationale spans]] for heads of "
-            "levels (without spans if there are none); the labels' probabilities for others; null: not scored. Ten-thousandths"
+            "yes for perceived and binary heads; [level, *probabilities, [rationale spans]] for "
+            "heads of levels (without spans if there are none); the labels' probabilities for "
+            "others; null: not scored. Ten-thousandths"
         ),
     ] = []
     probes: Annotated[
@@ -109,9 +110,7 @@ class CompactSessionScore(
     bundle: str
     status: SessionStatus = SessionStatus.OPEN
     started_at: datetime | None = None
-    last_at: Annotated[
-        datetime | None, Meta(description="`last_activity_at` of version 1")
-    ] = None
+    last_at: Annotated[datetime | None, Meta(description="`last_activity_at` of version 1")] = None
     turns: int = 0
     counsellor_turns: int = 0
     late_turns: int = 0
@@ -340,7 +339,7 @@ def _session(found: CompactSessionScore) -> SessionScore:
         outcome_risks=_distribution(found.outcome_risks),
         risk_by_turn=[(seq, value / SCALE) for seq, value in found.risks],
         miti=found.miti,
-        **measures,  # type: ignore[arg-type]  # by name
+        **measures,
     )
 
 

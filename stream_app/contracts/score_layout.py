@@ -1,6 +1,6 @@
 """The order of a bundle's heads and labels, by which compact scores leave out their names.
 
-It follows from the bundle's manifest: the heads of a turn's role, in the manifest's order, each with
+It follows from the bundle's manifest: the heads of a turn's role in the manifest's order, each with
 its labels in order. Probabilities are whole ten-thousandths: they are reproducible within 5e-4.
 """
 
@@ -90,9 +90,7 @@ def value_of(
 
 def total_of(expressed: Mapping[str, Any]) -> int | None:
     """The sum of the mechanisms' levels, None without any."""
-    levels = [
-        level.level for name in MECHANISMS if isinstance(level := expressed.get(name), Level)
-    ]
+    levels = [level.level for name in MECHANISMS if isinstance(level := expressed.get(name), Level)]
     return sum(levels) if levels else None
 
 

@@ -142,7 +142,7 @@ def _by_position(value: Any, kind: Type) -> Any:
         case UnionType(), _:
             fitting = [item for item in kind.types if isinstance(item, _type_of(value))]
             return _by_position(value, fitting[0]) if fitting else value
-        case (ListType() | VarTupleType()), list():
+        case ((ListType() | VarTupleType()), list()):
             return [_by_position(item, kind.item_type) for item in value]
         case TupleType(), list():
             return [_by_position(*pair) for pair in zip(value, kind.item_types, strict=False)]

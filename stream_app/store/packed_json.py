@@ -12,6 +12,7 @@ counts and lengths of names are one byte, whole numbers big-endian ::
     08 whole number    (2)
     09 object          count, then for each: name, ten-thousandths (2)
     0A level           level (1), count, ten-thousandths (2) each, count, (start, end) (2 + 2) each
+    0B text            its place in ``NAMES``
     name               its place in ``NAMES``, or FF, length and UTF-8
 
 ``migrations/versions/0038_packed_scores.py`` has the same in SQL: ``rapport_json(packed)`` and
@@ -20,7 +21,7 @@ counts and lengths of names are one byte, whole numbers big-endian ::
 
 import struct
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -31,15 +32,16 @@ from stream_app.contracts.score_layout import SCALE
 from stream_app.contracts.scores import Level
 from stream_app.errors import StoreError
 
-NAMES: Final = (
-    "level probabilities rationale empathy_total no yes none weak strong emotional_reactions "
-    "interpretations explorations strategy behaviour question reflection input empathic_intent "
-    "talk_type satisfaction distress crisis_language engagement understanding sympathy helpfulness "
-    "restatement_or_paraphrasing reflection_of_feelings self_disclosure "
-    "affirmation_and_reassurance providing_suggestions information others therapist_input other "
-    "closed open simple complex advice options negotiation change neutral sustain acknowledging "
-    "agreeing consoling encouraging questioning suggesting sympathizing wishing"
-).split()
+_FREQUENT: Final = """
+level probabilities rationale empathy_total no yes none weak strong emotional_reactions
+interpretations explorations strategy behaviour question reflection input empathic_intent
+talk_type satisfaction distress crisis_language engagement understanding sympathy helpfulness
+restatement_or_paraphrasing reflection_of_feelings self_disclosure
+affirmation_and_reassurance providing_suggestions information others therapist_input other
+closed open simple complex advice options negotiation change neutral sustain acknowledging
+agreeing consoling encouraging questioning suggesting sympathizing wishing
+"""
+NAMES: Final = _FREQUENT.split()
 """Stored by place, here and in the migration: only ever append, with a migration."""
 
 _PLACES: Final = {name: bytes([place]) for place, name in enumerate(NAMES)}
@@ -61,7 +63,8 @@ _DOUBLE: Final = struct.Struct(">d")
     _WHOLE,
     _SHARES,
     _LEVEL,
-) = range(11)
+    _NAME,
+) = range(12)
 
 
 class PackedJson(TypeDecorator[Any]):
@@ -143,6 +146,9 @@ def _write(out: bytearray, value: Any) -> None:
             _write_number(out, value)
         case None:
             out.append(_NULL)
+        case str() if (place := _PLACES.get(value)) is not None:
+            out.append(_NAME)
+            out += place
         case str():
             raw = value.encode()
             out.append(_TEXT)
@@ -216,7 +222,7 @@ def _write_level(out: bytearray, level: int, probabilities: Any, rationale: Any)
 
 def _write_number(out: bytearray, value: float) -> None:
     near = value if 0.0 <= value <= 1.0 else _near(value)
-    if isinstance(near, float) and 0.0 <= near <= 1.0:
+    if 0.0 <= near <= 1.0:
         out.append(_UNITS)
         out += _TWO.pack(int(near * SCALE + 0.5))
         return
@@ -250,36 +256,26 @@ def unpack(packed: bytes) -> Any:
 
 
 def _read(raw: bytes, at: int) -> tuple[Any, int]:
-    tag = raw[at]
-    at += 1
-    match tag:
-        case 0:
-            return None, at
-        case 1 | 2:
-            return tag == _TRUE, at
-        case 3:
-            end = at + 2 + _TWO.unpack_from(raw, at)[0]
-            if end > len(raw):
-                raise IndexError
-            return raw[at + 2 : end].decode(), end
-        case 4:
-            return _as_number(_DOUBLE.unpack_from(raw, at)[0]), at + 8
-        case 5 | 9:
-            return _read_object(raw, at, shares=tag == _SHARES)
-        case 6:
-            count, at, items = raw[at], at + 1, []
-            for _ in range(count):
-                item, at = _read(raw, at)
-                items.append(item)
-            return items, at
-        case 7:
-            return _TWO.unpack_from(raw, at)[0] / SCALE, at + 2
-        case 8:
-            return _TWO.unpack_from(raw, at)[0], at + 2
-        case 10:
-            return _read_level(raw, at)
-        case _:
-            raise IndexError
+    return _READERS[raw[at]](raw, at + 1)
+
+
+def _read_text(raw: bytes, at: int) -> tuple[str, int]:
+    end = at + 2 + _TWO.unpack_from(raw, at)[0]
+    if end > len(raw):
+        raise IndexError
+    return raw[at + 2 : end].decode(), end
+
+
+def _read_number(raw: bytes, at: int) -> tuple[float | int, int]:
+    return _as_number(_DOUBLE.unpack_from(raw, at)[0]), at + 8
+
+
+def _read_list(raw: bytes, at: int) -> tuple[list[Any], int]:
+    count, at, items = raw[at], at + 1, []
+    for _ in range(count):
+        item, at = _read(raw, at)
+        items.append(item)
+    return items, at
 
 
 def _as_number(value: float) -> float | int:
@@ -315,3 +311,20 @@ def _read_level(raw: bytes, at: int) -> tuple[dict[str, Any], int]:
     ends = struct.unpack_from(f">{2 * spans}H", raw, at)
     rationale = [list(pair) for pair in zip(ends[::2], ends[1::2], strict=True)]
     return {"level": level, "probabilities": probabilities, "rationale": rationale}, at + 4 * spans
+
+
+_READERS: Final[tuple[Callable[[bytes, int], tuple[Any, int]], ...]] = (
+    lambda _, at: (None, at),
+    lambda _, at: (True, at),
+    lambda _, at: (False, at),
+    _read_text,
+    _read_number,
+    partial(_read_object, shares=False),
+    _read_list,
+    lambda raw, at: (_TWO.unpack_from(raw, at)[0] / SCALE, at + 2),
+    lambda raw, at: (_TWO.unpack_from(raw, at)[0], at + 2),
+    partial(_read_object, shares=True),
+    _read_level,
+    lambda raw, at: (NAMES[raw[at]], at + 1),
+)
+"""By tag."""

@@ -227,7 +227,7 @@ turn_scores = Table(
     Column("client", PackedJson, nullable=False),
     Column("abstained", PackedJson, nullable=False),
     Column("intents", Json, nullable=False, server_default="{}"),
-    Index(None, "occurred_at"),
+    Index(None, "occurred_at", postgresql_using="brin"),
 )
 
 shadow_bundles = Table(

@@ -52,20 +52,23 @@ def split_state(versioned: Versioned) -> SplitState:
     highest = max(taken, default=-1)
     slots |= assigned
     without = structs.replace(window, history=[], waiting={})
-    rows = [
-        {
-            "session_id": state.session_id,
-            "bundle": state.bundle,
-            "slot": slot,
-            "turn": _encoder.encode(turns[seq]),
-        }
+    rows: list[tuple[int, Row]] = [
+        (
+            slot,
+            {
+                "session_id": state.session_id,
+                "bundle": state.bundle,
+                "slot": slot,
+                "turn": _encoder.encode(turns[seq]),
+            },
+        )
         for seq, slot in assigned.items()
     ]
     return SplitState(
         pack(structs.replace(state, window=without, slots=slots)),
         slots,
-        [row for row in rows if row["slot"] > highest],
-        [row for row in rows if row["slot"] < highest],
+        [row for slot, row in rows if slot > highest],
+        [row for slot, row in rows if slot < highest],
     )
 
 

@@ -44,8 +44,8 @@ from stream_app.errors import (
 )
 from stream_app.store.log_positions import StartOffsets, TopicPartition
 from stream_app.tracing.port import OFF, Tracing
-from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.encoded_scores import EncodedScore, encode_full
+from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.poison import as_contract_error, may_be_poison
 from stream_app.worker.self_test import synthetic_session
 from stream_app.worker.trace_origins import TraceOrigins

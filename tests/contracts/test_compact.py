@@ -145,7 +145,10 @@ def test_a_turn_score_is_read_as_it_was_written(name: str) -> None:
 
 def test_session_scores_of_whole_sessions_are_read_as_they_were_written() -> None:
     pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), EAGER))
-    given = [turn(seq=0, approach="motivational-interviewing"), *(turn(seq=n) for n in range(1, 12))]
+    given = [
+        turn(seq=0, approach="motivational-interviewing"),
+        *(turn(seq=n) for n in range(1, 12)),
+    ]
     states: dict[str, Any] = {}
     seen = 0
     for event in [*given, end()]:
@@ -161,7 +164,9 @@ def test_session_scores_of_whole_sessions_are_read_as_they_were_written() -> Non
 
 
 def test_a_session_without_any_measure_is_read_as_it_was_written() -> None:
-    score = compact.read(b'{"type":"session_score","v":2,"session_id":"s","bundle":"b"}', _no_layout)
+    score = compact.read(
+        b'{"type":"session_score","v":2,"session_id":"s","bundle":"b"}', _no_layout
+    )
     assert isinstance(score, SessionScore)
     assert (score.turns, score.low_empathy_risk, score.empathy_interval) == (0, None, None)
 
@@ -202,7 +207,7 @@ def test_a_score_that_does_not_fit_its_bundle_is_refused(heads: list[Any]) -> No
 def test_version_2_needs_a_third_of_the_bytes() -> None:
     labels = [f"a_label_with_a_long_name_{number}" for number in range(20)]
     head = {**MANIFEST["heads"][1], "labels": labels}
-    expressed = Expressed(strategy={name: 0.0312345678901234 for name in labels})
+    expressed = Expressed(strategy=dict.fromkeys(labels, 0.0312345678901234))
     expressed["emotional_reactions"] = Level(0, [0.9123456789, 0.04, 0.0476543211])
     score = msgspec.structs.replace(
         scores.decode(json.dumps(BASE).encode()), expressed=expressed, perceived={"engagement": 0.5}

@@ -31,8 +31,8 @@ from stream_app.core.miti import (
 )
 from stream_app.core.pipeline import Pipeline, Policy
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
-from tests.core.earlier_states import as_map
 from stream_app.core.window import WindowPolicy
+from tests.core.earlier_states import as_map
 from tests.fakes import FakeScorer, end, received, scored, turn
 
 AFTER = 3

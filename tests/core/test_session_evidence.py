@@ -20,7 +20,7 @@ from stream_app.core.alerts import AlertStatus
 from stream_app.core.environment import Policy
 from stream_app.core.outcomes import OutcomeModel, features, log_odds, outcome_risks
 from stream_app.core.pipeline import Pipeline, Received
-from stream_app.core.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core.session_state import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests import fakes
 from tests.fakes import FakeScorer, end, received, scored, turn

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
@@ -14,7 +13,6 @@ from tests.core.earlier_states import as_map
 from tests.core.test_whole_sessions import logs
 from tests.fakes import FakeScorer, received
 from tests.rule_texts import ALL
-
 
 
 def state_after(log: list[bytes]) -> SessionState | None:

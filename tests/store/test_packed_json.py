@@ -43,7 +43,7 @@ EXAMPLES: dict[str, Any] = {
     },
     "a level with more": {"level": 1, "probabilities": [0.5], "rationale": [], "note": "x"},
     "other numbers": [1.5, -2.25, 70000, -3, 3, 12345.6789, 0.00004, 1e6],
-    "words": ["strategy", "a \"quoted\" one", "", None, True, False],
+    "words": ["strategy", 'a "quoted" one', "", None, True, False],
 }
 
 
@@ -73,7 +73,9 @@ def test_the_names_of_the_shipped_bundles_are_one_byte() -> None:
         assert used <= set(NAMES)
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x09\x01\x00", b"\x0b", b"\x08\x00\x01\x00", b"\x05\x01"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"\x09\x01\x00", b"\x0c", b"\x0b\xfe", b"\x08\x00\x01\x00", b"\x05\x01"]
+)
 def test_damaged_bytes_are_refused(damage: bytes) -> None:
     with pytest.raises(StoreError, match="damaged"):
         unpack(damage)
@@ -109,7 +111,7 @@ def test_scores_survive_the_migration_down_and_up(database: Store) -> None:
     written = [EXAMPLES[name] for name in ("a level", "nothing", "probabilities")]
     written.append(["strategy", "reflection"])
     columns = ("expressed", "perceived", "client", "abstained")
-    query = sa.text(f"SELECT {', '.join(columns)} FROM shadow_scores")  # noqa: S608
+    query = sa.text(f"SELECT {', '.join(columns)} FROM shadow_scores")
     with store.transaction() as connection:
         connection.execute(insert, dict(zip(columns, map(pack, written), strict=True)))
     schema.downgrade(store, "0037")
