@@ -42,6 +42,22 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT (get_byte(raw, spot) << 8) + get_byte(raw, spot + 1) $$
 """
 
+NUMBER_FUNCTION = """
+CREATE FUNCTION rapport_number(raw bytea, spot integer) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+  bits bigint := ('x' || encode(substring(raw FROM spot + 1 FOR 8), 'hex'))::bit(64)::bigint;
+  scale integer := ((bits >> 52) & 2047)::integer;
+  part double precision := (bits & 4503599627370495)::double precision / 4503599627370496;
+BEGIN
+  IF scale = 0 THEN
+    RETURN 0;
+  END IF;
+  RETURN CASE WHEN bits < 0 THEN -1 ELSE 1 END
+    * (1 + part) * power(2::double precision, scale - 1023);
+END $$
+"""
+
 READ_FUNCTION = r"""
 CREATE FUNCTION rapport_read(raw bytea, INOUT spot integer, OUT value text)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
@@ -53,10 +69,9 @@ DECLARE
   separator text := '';
   name text;
   item text;
-  bits bigint;
 BEGIN
   spot := spot + 1;
-  IF tag IN (5, 9) THEN
+  IF tag IN (5, 8) THEN
     many := get_byte(raw, spot);
     spot := spot + 1;
     value := '{';
@@ -70,10 +85,9 @@ BEGIN
         name := '"' || names[n + 1] || '"';
         spot := spot + 1;
       END IF;
-      IF tag = 9 THEN
-        n := (get_byte(raw, spot) << 8) + get_byte(raw, spot + 1);
-        item := (n / 10000.0)::numeric(5, 4)::text;
-        spot := spot + 2;
+      IF tag = 8 THEN
+        item := rapport_number(raw, spot);
+        spot := spot + 8;
       ELSE
         SELECT r.spot, r.value INTO spot, item FROM rapport_read(raw, spot) AS r;
       END IF;
@@ -81,15 +95,14 @@ BEGIN
       separator := ',';
     END LOOP;
     value := value || '}';
-  ELSIF tag = 10 THEN
+  ELSIF tag = 9 THEN
     value := '{"level":' || get_byte(raw, spot) || ',"probabilities":[';
     many := get_byte(raw, spot + 1);
     spot := spot + 2;
     FOR i IN 1 .. many LOOP
-      value := value || separator
-        || (((get_byte(raw, spot) << 8) + get_byte(raw, spot + 1)) / 10000.0)::numeric(5, 4);
+      value := value || separator || rapport_number(raw, spot);
       separator := ',';
-      spot := spot + 2;
+      spot := spot + 8;
     END LOOP;
     many := get_byte(raw, spot);
     spot := spot + 1;
@@ -112,13 +125,10 @@ BEGIN
       separator := ',';
     END LOOP;
     value := value || ']';
-  ELSIF tag = 11 THEN
+  ELSIF tag = 10 THEN
     value := '"' || names[get_byte(raw, spot) + 1] || '"';
     spot := spot + 1;
   ELSIF tag = 7 THEN
-    value := (rapport_two(raw, spot) / 10000.0)::numeric(5, 4)::text;
-    spot := spot + 2;
-  ELSIF tag = 8 THEN
     value := rapport_two(raw, spot)::text;
     spot := spot + 2;
   ELSIF tag = 3 THEN
@@ -126,10 +136,7 @@ BEGIN
     value := to_json(convert_from(substring(raw FROM spot + 3 FOR n), 'UTF8'))::text;
     spot := spot + 2 + n;
   ELSIF tag = 4 THEN
-    bits := ('x' || encode(substring(raw FROM spot + 1 FOR 8), 'hex'))::bit(64)::bigint;
-    value := (CASE WHEN bits < 0 THEN -1 ELSE 1 END
-      * (1 + (bits & 4503599627370495)::double precision / 4503599627370496)
-      * power(2::double precision, ((bits >> 52) & 2047)::integer - 1023))::text;
+    value := rapport_number(raw, spot)::text;
     spot := spot + 8;
   ELSE
     value := CASE tag WHEN 0 THEN 'null' WHEN 1 THEN 'true' WHEN 2 THEN 'false' END;
@@ -156,9 +163,8 @@ DECLARE
   place integer;
   packed bytea := ''::bytea;
   item record;
-  shares boolean;
+  numbers boolean;
   raw bytea;
-  number numeric;
 BEGIN
   CASE jsonb_typeof(value)
   WHEN 'null' THEN RETURN '\x00'::bytea;
@@ -166,18 +172,15 @@ BEGIN
   WHEN 'string' THEN
     place := array_position(rapport_names(), value #>> '{}');
     IF place IS NOT NULL THEN
-      RETURN '\x0b'::bytea || rapport_bytes(place - 1, 1);
+      RETURN '\x0a'::bytea || rapport_bytes(place - 1, 1);
     END IF;
     raw := convert_to(value #>> '{}', 'UTF8');
     RETURN '\x03'::bytea || rapport_bytes(length(raw), 2) || raw;
   WHEN 'number' THEN
-    number := value::numeric;
-    IF number = trunc(number) AND number BETWEEN 0 AND 65535 AND value::text !~ '\.' THEN
-      RETURN '\x08'::bytea || rapport_bytes(number::integer, 2);
-    ELSIF number BETWEEN 0 AND 1 THEN
-      RETURN '\x07'::bytea || rapport_bytes(round(number * 10000)::integer, 2);
+    IF value::text ~ '^[0-9]+$' AND value::numeric <= 65535 THEN
+      RETURN '\x07'::bytea || rapport_bytes(value::integer, 2);
     END IF;
-    RETURN '\x04'::bytea || float8send(round(number, 4)::double precision);
+    RETURN '\x04'::bytea || float8send(value::double precision);
   WHEN 'array' THEN
     packed := '\x06'::bytea || rapport_bytes(jsonb_array_length(value), 1);
     FOR item IN SELECT e.value AS part FROM jsonb_array_elements(value) AS e LOOP
@@ -187,12 +190,13 @@ BEGIN
   WHEN 'object' THEN
     IF value ?& ARRAY['level', 'probabilities', 'rationale']
       AND (SELECT count(*) FROM jsonb_object_keys(value)) = 3 THEN
-      packed := '\x0a'::bytea || rapport_bytes((value->>'level')::integer, 1)
+      packed := '\x09'::bytea || rapport_bytes((value->>'level')::integer, 1)
         || rapport_bytes(jsonb_array_length(value->'probabilities'), 1);
       FOR item IN
-        SELECT e.value::numeric AS p FROM jsonb_array_elements(value->'probabilities') AS e
+        SELECT e.value::double precision AS p
+        FROM jsonb_array_elements(value->'probabilities') AS e
       LOOP
-        packed := packed || rapport_bytes(round(item.p * 10000)::integer, 2);
+        packed := packed || float8send(item.p);
       END LOOP;
       packed := packed || rapport_bytes(jsonb_array_length(value->'rationale'), 1);
       FOR item IN SELECT e.value AS span FROM jsonb_array_elements(value->'rationale') AS e LOOP
@@ -201,20 +205,19 @@ BEGIN
       END LOOP;
       RETURN packed;
     END IF;
-    SELECT coalesce(bool_and(
-        CASE WHEN jsonb_typeof(e.value) = 'number' THEN e.value::numeric BETWEEN 0 AND 1
-          AND e.key <> 'empathy_total' ELSE false END), false),
+    SELECT
+      coalesce(bool_and(jsonb_typeof(e.value) = 'number' AND e.key <> 'empathy_total'), false),
       rapport_bytes(count(*)::integer, 1)
-      INTO shares, packed FROM jsonb_each(value) AS e;
-    packed := CASE WHEN shares THEN '\x09' ELSE '\x05' END::bytea || packed;
+      INTO numbers, packed FROM jsonb_each(value) AS e;
+    packed := CASE WHEN numbers THEN '\x08' ELSE '\x05' END::bytea || packed;
     FOR item IN SELECT e.key AS name, e.value AS part FROM jsonb_each(value) AS e LOOP
       place := array_position(rapport_names(), item.name);
       raw := convert_to(item.name, 'UTF8');
       packed := packed || CASE WHEN place IS NULL
         THEN '\xff'::bytea || rapport_bytes(length(raw), 1) || raw
         ELSE rapport_bytes(place - 1, 1) END;
-      IF shares THEN
-        packed := packed || rapport_bytes(round(item.part::numeric * 10000)::integer, 2);
+      IF numbers THEN
+        packed := packed || float8send(item.part::double precision);
       ELSE
         packed := packed || rapport_pack(item.part);
       END IF;
@@ -226,6 +229,7 @@ END $$
 FUNCTIONS = (
     NAMES_FUNCTION,
     TWO_FUNCTION,
+    NUMBER_FUNCTION,
     READ_FUNCTION,
     JSON_FUNCTION,
     BYTES_FUNCTION,
@@ -236,6 +240,7 @@ DROPPED = (
     "rapport_bytes(integer, integer)",
     "rapport_json(bytea)",
     "rapport_read(bytea, integer)",
+    "rapport_number(bytea, integer)",
     "rapport_two(bytea, integer)",
     "rapport_names()",
 )

@@ -1,22 +1,21 @@
-"""Packs the JSON of a turn's scores into a third of the bytes, for PostgreSQL.
+"""Packs the JSON of a turn's scores for PostgreSQL: names in one byte, numbers in eight.
 
-Frequent names are one byte, numbers with four decimals are two. A value is a tag and its content;
-counts and lengths of names are one byte, whole numbers big-endian ::
+A value is a tag and its content; counts and lengths of names are one byte, numbers big-endian ::
 
     00 null   01 true   02 false
     03 text            length (2), UTF-8
-    04 number          IEEE 754 double
+    04 number          IEEE 754 double (8)
     05 object          count, then for each: name, value
     06 list            count, then values
-    07 number          ten-thousandths (2)
-    08 whole number    (2)
-    09 object          count, then for each: name, ten-thousandths (2)
-    0A level           level (1), count, ten-thousandths (2) each, count, (start, end) (2 + 2) each
-    0B text            its place in ``NAMES``
+    07 whole number    (2)
+    08 object          count, then for each: name, double (8)
+    09 level           level (1), count, double (8) each, count, (start, end) (2 + 2) each
+    0A text            its place in ``NAMES``
     name               its place in ``NAMES``, or FF, length and UTF-8
 
 ``migrations/versions/0038_packed_scores.py`` has the same in SQL: ``rapport_json(packed)`` and
-``rapport_pack(json)``. SQLite stores JSON, with the same numbers.
+``rapport_pack(json)``. SQLite stores JSON. Numbers are exact: rules are tried on stored scores and
+give what they gave live.
 """
 
 import struct
@@ -24,11 +23,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any, Final
 
-import msgspec
 from sqlalchemy import JSON, Dialect, LargeBinary, TypeDecorator
 from sqlalchemy.types import TypeEngine
 
-from stream_app.contracts.score_layout import SCALE
 from stream_app.contracts.scores import Level
 from stream_app.errors import StoreError
 
@@ -59,59 +56,35 @@ _DOUBLE: Final = struct.Struct(">d")
     _NUMBER,
     _OBJECT,
     _LIST,
-    _UNITS,
     _WHOLE,
-    _SHARES,
+    _NUMBERS,
     _LEVEL,
     _NAME,
-) = range(12)
+) = range(11)
 
 
 class PackedJson(TypeDecorator[Any]):
-    """JSON whose numbers have four decimals: packed on PostgreSQL, text on SQLite."""
+    """JSON that is packed on PostgreSQL, and text on SQLite."""
 
     impl = JSON
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Bytes on PostgreSQL."""
-        return dialect.type_descriptor(LargeBinary() if _packs(dialect.name) else JSON())
+        return dialect.type_descriptor(LargeBinary() if packs(dialect.name) else JSON())
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         """Convert to what the database's driver gets."""
-        return pack(value) if _packs(dialect.name) else rounded(value)
+        return pack(value) if packs(dialect.name) else value
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         """Return the JSON value."""
-        return unpack(value) if value is not None and _packs(dialect.name) else value
+        return unpack(value) if value is not None and packs(dialect.name) else value
 
 
-def converter(dialect: str) -> Callable[[Any], object]:
-    """The conversion for statements that bypass SQLAlchemy's types."""
-    return pack if _packs(dialect) else lambda value: msgspec.json.encode(rounded(value)).decode()
-
-
-def _packs(dialect: str) -> bool:
+def packs(dialect: str) -> bool:
+    """Whether the columns are packed in this kind of database."""
     return dialect == "postgresql"
-
-
-def rounded(value: Any) -> Any:
-    """The value as JSON, its numbers with four decimals.
-
-    >>> rounded({"question": 0.123456})
-    {'question': 0.1235}
-    """
-    match value:
-        case float():
-            return int(value * SCALE + 0.5) / SCALE if 0.0 <= value <= 1.0 else _near(value)
-        case Level():
-            return rounded(msgspec.structs.asdict(value))
-        case dict():
-            return {key: rounded(item) for key, item in value.items()}
-        case list() | tuple():
-            return [rounded(item) for item in value]
-        case _:
-            return value
 
 
 def pack(value: Any) -> bytes:
@@ -121,7 +94,7 @@ def pack(value: Any) -> bytes:
         StoreError: it has too many parts, or is no JSON.
 
     >>> unpack(pack({"strategy": {"question": 0.123456}, "warmth": [1, None, "x"]}))
-    {'strategy': {'question': 0.1235}, 'warmth': [1, None, 'x']}
+    {'strategy': {'question': 0.123456}, 'warmth': [1, None, 'x']}
     """
     out = bytearray()
     try:
@@ -143,16 +116,12 @@ def _write(out: bytearray, value: Any) -> None:
             out.append(_WHOLE)
             out += _TWO.pack(value)
         case int() | float():
-            _write_number(out, value)
+            out.append(_NUMBER)
+            out += _DOUBLE.pack(value)
         case None:
             out.append(_NULL)
-        case str() if (place := _PLACES.get(value)) is not None:
-            out.append(_NAME)
-            out += place
         case str():
-            raw = value.encode()
-            out.append(_TEXT)
-            out += _TWO.pack(len(raw)) + raw
+            _write_text(out, value)
         case list() | tuple():
             out.append(_LIST)
             out.append(len(value))
@@ -162,9 +131,20 @@ def _write(out: bytearray, value: Any) -> None:
             raise TypeError(type(value).__name__)
 
 
+def _write_text(out: bytearray, value: str) -> None:
+    place = _PLACES.get(value)
+    if place is not None:
+        out.append(_NAME)
+        out += place
+        return
+    raw = value.encode()
+    out.append(_TEXT)
+    out += _TWO.pack(len(raw)) + raw
+
+
 def _write_object(out: bytearray, value: Mapping[str, Any]) -> None:
     names = tuple(value)
-    if _write_shares(out, names, value):
+    if _write_numbers(out, names, value):
         return
     if value.keys() == _LEVEL_NAMES and _is_level(value):
         _write_level(out, value["level"], value["probabilities"], value["rationale"])
@@ -176,63 +156,47 @@ def _write_object(out: bytearray, value: Mapping[str, Any]) -> None:
         _write(out, item)
 
 
-def _write_shares(out: bytearray, names: tuple[str, ...], value: Mapping[str, Any]) -> bool:
-    """Write an object of probabilities whose names are frequent; return False for another one."""
+def _write_numbers(out: bytearray, names: tuple[str, ...], value: Mapping[str, Any]) -> bool:
+    """Write an object of numbers whose names are frequent; return False for another one."""
     if not names or type(value[names[0]]) is not float:
         return False
-    layout, template = _shares_layout(names)
+    layout, template = _numbers_layout(names)
     if layout is None:
         return False
     parts = template.copy()
+    parts[3::2] = value.values()
     try:
-        parts[3::2] = [int(item * SCALE + 0.5) for item in value.values()]
         out += layout.pack(*parts)
-    except (TypeError, ValueError, struct.error):
+    except struct.error:
         return False
     return True
 
 
 @lru_cache(4096)
-def _shares_layout(names: tuple[str, ...]) -> tuple[struct.Struct | None, list[int]]:
+def _numbers_layout(names: tuple[str, ...]) -> tuple[struct.Struct | None, list[Any]]:
     """The layout of an object with these names, and its bytes without the numbers."""
     if len(names) > _INLINE or not all(map(_PLACES.__contains__, names)):
         return None, []
-    parts = [_SHARES, len(names)]
+    parts: list[Any] = [_NUMBERS, len(names)]
     for name in names:
-        parts += (_PLACES[name][0], 0)
-    return struct.Struct(">BB" + "BH" * len(names)), parts
+        parts += (_PLACES[name][0], 0.0)
+    return struct.Struct(">BB" + "Bd" * len(names)), parts
 
 
 def _is_level(value: Mapping[str, Any]) -> bool:
     probabilities, rationale = value["probabilities"], value["rationale"]
     return (
         type(value["level"]) is int
-        and all(type(p) is float and 0.0 <= p <= 1.0 for p in probabilities)
-        and all(len(span) == 2 and max(span) <= _MOST for span in rationale)
+        and all(type(p) is float for p in probabilities)
+        and all(len(span) == 2 and 0 <= min(span) <= max(span) <= _MOST for span in rationale)
     )
 
 
 def _write_level(out: bytearray, level: int, probabilities: Any, rationale: Any) -> None:
     count = len(probabilities)
-    shares = [int(p * SCALE + 0.5) for p in probabilities]
-    out += struct.pack(f">BBB{count}HB", _LEVEL, level, count, *shares, len(rationale))
+    out += struct.pack(f">BBB{count}dB", _LEVEL, level, count, *probabilities, len(rationale))
     for start, end in rationale:
         out += _TWO.pack(start) + _TWO.pack(end)
-
-
-def _write_number(out: bytearray, value: float) -> None:
-    near = value if 0.0 <= value <= 1.0 else _near(value)
-    if 0.0 <= near <= 1.0:
-        out.append(_UNITS)
-        out += _TWO.pack(int(near * SCALE + 0.5))
-        return
-    out.append(_NUMBER)
-    out += _DOUBLE.pack(near)
-
-
-def _near(value: float) -> float:
-    """Rounded to four decimals, without a negative zero."""
-    return round(value, 4) + 0
 
 
 def _inline(name: str) -> bytes:
@@ -279,18 +243,18 @@ def _read_list(raw: bytes, at: int) -> tuple[list[Any], int]:
 
 
 def _as_number(value: float) -> float | int:
-    """Whole numbers beyond two bytes are stored as doubles, too."""
+    """Large and negative whole numbers are stored as doubles, too."""
     return int(value) if value.is_integer() and not 0 <= value <= 1 else value
 
 
-def _read_object(raw: bytes, at: int, *, shares: bool) -> tuple[dict[str, Any], int]:
+def _read_object(raw: bytes, at: int, *, numbers: bool) -> tuple[dict[str, Any], int]:
     count, at = raw[at], at + 1
     found: dict[str, Any] = {}
     for _ in range(count):
         name, at = _read_name(raw, at)
-        if shares:
-            found[name] = _TWO.unpack_from(raw, at)[0] / SCALE
-            at += 2
+        if numbers:
+            found[name] = _DOUBLE.unpack_from(raw, at)[0]
+            at += 8
         else:
             found[name], at = _read(raw, at)
     return found, at
@@ -305,8 +269,8 @@ def _read_name(raw: bytes, at: int) -> tuple[str, int]:
 
 def _read_level(raw: bytes, at: int) -> tuple[dict[str, Any], int]:
     level, count, at = raw[at], raw[at + 1], at + 2
-    probabilities = [value / SCALE for value in struct.unpack_from(f">{count}H", raw, at)]
-    at += 2 * count
+    probabilities = list(struct.unpack_from(f">{count}d", raw, at))
+    at += 8 * count
     spans, at = raw[at], at + 1
     ends = struct.unpack_from(f">{2 * spans}H", raw, at)
     rationale = [list(pair) for pair in zip(ends[::2], ends[1::2], strict=True)]
@@ -319,11 +283,10 @@ _READERS: Final[tuple[Callable[[bytes, int], tuple[Any, int]], ...]] = (
     lambda _, at: (False, at),
     _read_text,
     _read_number,
-    partial(_read_object, shares=False),
+    partial(_read_object, numbers=False),
     _read_list,
-    lambda raw, at: (_TWO.unpack_from(raw, at)[0] / SCALE, at + 2),
     lambda raw, at: (_TWO.unpack_from(raw, at)[0], at + 2),
-    partial(_read_object, shares=True),
+    partial(_read_object, numbers=True),
     _read_level,
     lambda raw, at: (NAMES[raw[at]], at + 1),
 )

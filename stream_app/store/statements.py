@@ -124,7 +124,7 @@ def _converter(column: Any, dialect: str) -> Converter | None:
         case UtcDateTime():
             return _as_text if dialect == "sqlite" else _in_utc
         case PackedJson():
-            return packed_json.converter(dialect)
+            return packed_json.pack if packed_json.packs(dialect) else as_json
         case JSON(none_as_null=True):
             return lambda value: None if value is None else as_json(value)
         case JSON():
