@@ -26,7 +26,7 @@ from benchmarks.size_parts import LogPart
 from benchmarks.workload import Turn
 from servers import postgres
 from stream_app import bootstrap
-from stream_app.contracts import compact
+from stream_app.contracts import compact, scores
 from stream_app.contracts.compact import ScoreReader
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import RapportError
@@ -77,7 +77,8 @@ class Sizes(Struct, frozen=True):
 
     ``state``: bytes of an open session's state without its window's turns, of which it has
     ``held``, each of ``turn`` bytes. ``read``: µs of CPU for a web process to decode one published
-    message and put it into the hub, before fan-out to viewers.
+    message and put it into the hub, before fan-out to viewers. ``live``: bytes of a turn's messages as
+    browsers get them, in version 1.
     """
 
     bundle: str
@@ -92,6 +93,7 @@ class Sizes(Struct, frozen=True):
     held: float
     turn: float
     read: float
+    live: float
 
 
 def load() -> Sizes | None:
@@ -140,6 +142,7 @@ def measure(
         version = str(_value(url, "SHOW server_version")).split()[0]
     found = bundles.load(bundle)
     messages = [message for item in committed for message in item.messages]
+    values = [message.value for message in messages if message.value]
     return Sizes(
         bundle=found.manifest.bundle_id,
         postgresql=version,
@@ -160,7 +163,8 @@ def measure(
         state=state,
         held=held / states,
         turn=turn,
-        read=_reading(found.manifest, [m.value for m in messages if m.value]),
+        read=_reading(found.manifest, values),
+        live=_live(found.manifest, values) / counted,
     )
 
 
@@ -301,6 +305,12 @@ def _reading(manifest: Manifest, values: list[bytes]) -> float:
     for value in values:
         hub.broadcast_message(reader.read(value), facts)
     return (time.thread_time() - start) / max(1, len(values)) * 1e6
+
+
+def _live(manifest: Manifest, values: list[bytes]) -> int:
+    """Bytes of the messages in version 1, in which live streams pass them on."""
+    reader = ScoreReader(lambda _: msgspec.to_builtins(manifest))
+    return sum(len(scores.encode(reader.read(value))) for value in values)
 
 
 @contextmanager

@@ -41,6 +41,7 @@ __all__ = [
     "scoring_bundles",
     "session_bundles",
     "session_state",
+    "state_layout",
     "shadow",
     "suppression",
     "variable_words",

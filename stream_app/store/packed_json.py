@@ -4,7 +4,7 @@ A value is a tag and its content; counts and lengths of names are one byte, numb
 
     00 null   01 true   02 false
     03 text            length (2), UTF-8
-    04 number          IEEE 754 double (8)
+    04 number          IEEE 754 double (8); also whole numbers that do not fit tag 07
     05 object          count, then for each: name, value
     06 list            count, then values
     07 whole number    (2)
@@ -230,8 +230,8 @@ def _read_text(raw: bytes, at: int) -> tuple[str, int]:
     return raw[at + 2 : end].decode(), end
 
 
-def _read_number(raw: bytes, at: int) -> tuple[float | int, int]:
-    return _as_number(_DOUBLE.unpack_from(raw, at)[0]), at + 8
+def _read_number(raw: bytes, at: int) -> tuple[float, int]:
+    return _DOUBLE.unpack_from(raw, at)[0], at + 8
 
 
 def _read_list(raw: bytes, at: int) -> tuple[list[Any], int]:
@@ -240,11 +240,6 @@ def _read_list(raw: bytes, at: int) -> tuple[list[Any], int]:
         item, at = _read(raw, at)
         items.append(item)
     return items, at
-
-
-def _as_number(value: float) -> float | int:
-    """Large and negative whole numbers are stored as doubles, too."""
-    return int(value) if value.is_integer() and not 0 <= value <= 1 else value
 
 
 def _read_object(raw: bytes, at: int, *, numbers: bool) -> tuple[dict[str, Any], int]:

@@ -36,6 +36,7 @@ SIZES = Sizes(
     held=7.0,
     turn=1_600.0,
     read=5.0,
+    live=3000.0,
 )
 SPEEDS = Speeds(
     tokens=20.0,
