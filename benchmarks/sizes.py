@@ -77,8 +77,8 @@ class Sizes(Struct, frozen=True):
 
     ``state``: bytes of an open session's state without its window's turns, of which it has
     ``held``, each of ``turn`` bytes. ``read``: µs of CPU for a web process to decode one published
-    message and put it into the hub, before fan-out to viewers. ``live``: bytes of a turn's messages as
-    browsers get them, in version 1.
+    message and put it into the hub, before fan-out to viewers. ``live``: bytes of a turn's messages
+    as browsers get them, in version 1.
     """
 
     bundle: str

@@ -69,6 +69,11 @@ class PackedJson(TypeDecorator[Any]):
     impl = JSON
     cache_ok = True
 
+    @property
+    def python_type(self) -> type:
+        """As of JSON."""
+        return dict
+
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Bytes on PostgreSQL."""
         return dialect.type_descriptor(LargeBinary() if packs(dialect.name) else JSON())
@@ -91,7 +96,7 @@ def pack(value: Any) -> bytes:
     """Pack a JSON value, in which heads of levels may be structs.
 
     Raises:
-        StoreError: it has too many parts, or is no JSON.
+        StoreError: it has too many parts.
 
     >>> unpack(pack({"strategy": {"question": 0.123456}, "warmth": [1, None, "x"]}))
     {'strategy': {'question': 0.123456}, 'warmth': [1, None, 'x']}
@@ -99,7 +104,7 @@ def pack(value: Any) -> bytes:
     out = bytearray()
     try:
         _write(out, value)
-    except (ValueError, struct.error, TypeError):
+    except (ValueError, struct.error):
         raise StoreError("the scores of a turn are too large to be stored") from None
     return bytes(out)
 
