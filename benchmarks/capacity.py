@@ -254,7 +254,6 @@ def _in_memory(a: Assumptions, size: Sizes, speed: Speeds, rate: float) -> list[
 
 def _console(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
     messages = sum(topic.messages for topic in size.topics.values())
-    published = sum(topic.messages * topic.bytes for topic in size.topics.values())
     viewers = ceil(a.sessions / a.sessions_a_viewer)
     a_viewer = a.sessions_a_viewer / a.seconds
     return [
@@ -272,11 +271,11 @@ def _console(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
         ),
         Row(
             "to one browser",
-            f"{n(a_viewer)} × {n(published)} B",
-            a_viewer * published / 1000,
+            f"{n(a_viewer)} × {n(size.live)} B",
+            a_viewer * size.live / 1000,
             "kB/s",
         ),
-        Row("to all browsers", f"× {n(viewers)}", viewers * a_viewer * published / MEGA, "MB/s"),
+        Row("to all browsers", f"× {n(viewers)}", viewers * a_viewer * size.live / MEGA, "MB/s"),
         Row(
             "messages that each web process reads",
             f"{n(rate)} × {n(messages)}, all of them",

@@ -106,7 +106,7 @@ def document(text: str, size: Sizes | None, speed: Speeds) -> str:
         return markdown.replace(text, "plan", markdown.NOT_MEASURED)
     basis = (
         f"Sizes of {size.turns:,} turns of {n(size.tokens)} tokens with `{size.bundle}` on "
-        f"PostgreSQL {size.postgresql}."
+        f"PostgreSQL {size.postgresql}; scores in version 2 (`RAPPORT_SCORE_SCHEMA=2`)."
     )
     return markdown.replace(text, "plan", f"{basis}\n\n{shown(plan(a, size, speed))}")
 

@@ -131,15 +131,16 @@ def _register(connection: Connection, manifest: Manifest) -> None:
 
 def _fill_pool(connection: Connection, heads: Sequence[Head]) -> None:
     connection.exec_driver_sql(
-        "CREATE TABLE score_pool (role text, n int, levels int[], expressed jsonb, "
-        "perceived jsonb, client jsonb, abstained jsonb, confidence float8, "
+        "CREATE TABLE score_pool (role text, n int, levels int[], expressed bytea, "
+        "perceived bytea, client bytea, abstained bytea, confidence float8, "
         "PRIMARY KEY (role, n))"
     )
     chance = random.Random(1)
     connection.execute(
         sa.text(
-            "INSERT INTO score_pool VALUES (:role, :n, :levels, CAST(:expressed AS jsonb), "
-            "CAST(:perceived AS jsonb), CAST(:client AS jsonb), CAST(:abstained AS jsonb), "
+            "INSERT INTO score_pool VALUES (:role, :n, :levels, "
+            "rapport_pack(CAST(:expressed AS jsonb)), rapport_pack(CAST(:perceived AS jsonb)), "
+            "rapport_pack(CAST(:client AS jsonb)), rapport_pack(CAST(:abstained AS jsonb)), "
             ":confidence)"
         ),
         list(_pool(heads, chance)),
@@ -229,15 +230,17 @@ _STATEMENTS: Final = (
     "INSERT INTO session_scores (session_id, bundle, status, started_at, last_activity_at, turns, "
     "counsellor_turns, late_turns, withheld_turns, low_empathy_risk, empathy_index, empathy_low, "
     "empathy_high, answered_share, missed_opportunities, mechanisms, empathy_total_mean, "
-    "talk_share, reflection_to_question, complex_reflection_share, open_question_share) "
-    "SELECT x.id, :bundle, CASE WHEN x.i % :open <> 0 THEN 'closed' ELSE 'open' END, x.began, "
+    "talk_share, reflection_to_question, complex_reflection_share, open_question_share, "
+    "activity_hour) SELECT x.id, :bundle, "
+    "CASE WHEN x.i % :open <> 0 THEN 'closed' ELSE 'open' END, x.began, "
     "x.began + interval '20 minutes', :turns, :turns / 2, 0, 0, x.u, x.v, x.v - 0.05, x.v + 0.05, "
     "x.u, '[]', jsonb_build_object("
     + ", ".join(
         f"'{name}', jsonb_build_object('mean', {part}, 'recent_mean', {part}, 'share', {part} / 2)"
         for name, part in zip(MECHANISMS, ("x.u", "x.v", "(x.u + x.v)"), strict=True)
     )
-    + "), x.u + x.v, 0.5, 1 + x.u, x.v, x.u "
+    + "), x.u + x.v, 0.5, 1 + x.u, x.v, x.u, "
+    "CAST(floor(extract(epoch FROM x.began + interval '20 minutes') / 3600) AS integer) "
     f"{_X}",
     "INSERT INTO alerts (alert_id, episode_id, rule, severity, labels, session_id, bundle, state, "
     'previous, episode, seq, occurred_at, reason, value, threshold, "values", turns, '

@@ -8,7 +8,7 @@ hardly depend on the machine, so they are stored, like ``lengths.json``.
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,20 +19,24 @@ import psycopg
 from msgspec import Struct
 from pydantic import SecretStr
 
-from benchmarks import workload
+from benchmarks import size_parts, workload
 from benchmarks.errors import Unavailable
 from benchmarks.keys import keys
+from benchmarks.size_parts import LogPart
 from benchmarks.workload import Turn
 from servers import postgres
 from stream_app import bootstrap
-from stream_app.contracts.scores import decode
+from stream_app.contracts import compact, scores
+from stream_app.contracts.compact import ScoreReader
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
+from stream_app.inference.bundle import Manifest
 from stream_app.settings import Settings
 from stream_app.store import schema
 from stream_app.store.queries.routing import SessionRouting
 from stream_app.web.live_hub import Hub
+from stream_app.worker.encoded_scores import encoding
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, Committed, OutputTopics, SessionCache
 
@@ -41,6 +45,8 @@ SESSIONS: Final = 256
 TURNS: Final = 24
 """Turns per session."""
 TOPICS: Final = OutputTopics("turn-scores", "session-scores", "alerts")
+WITHOUT_CHECKPOINTS: Final = {"checkpoint_timeout": "1d", "max_wal_size": "16GB"}
+"""The first change of a page after a checkpoint would log the whole page."""
 APART: Final = timedelta(seconds=10)
 """Seconds between two turns of a session."""
 
@@ -71,7 +77,8 @@ class Sizes(Struct, frozen=True):
 
     ``state``: bytes of an open session's state without its window's turns, of which it has
     ``held``, each of ``turn`` bytes. ``read``: µs of CPU for a web process to decode one published
-    message and put it into the hub, before fan-out to viewers.
+    message and put it into the hub, before fan-out to viewers. ``live``: bytes of a turn's messages
+    as browsers get them, in version 1.
     """
 
     bundle: str
@@ -86,6 +93,7 @@ class Sizes(Struct, frozen=True):
     held: float
     turn: float
     read: float
+    live: float
 
 
 def load() -> Sizes | None:
@@ -93,8 +101,13 @@ def load() -> Sizes | None:
     return msgspec.json.decode(FILE.read_bytes(), type=Sizes) if FILE.exists() else None
 
 
-def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
-    """Measure on a dedicated server.
+def measure(
+    bundle: Path,
+    sessions: int = SESSIONS,
+    each: int = TURNS,
+    show_parts: Callable[[str], None] | None = None,
+) -> Sizes:
+    """Measure on a dedicated server; ``show_parts`` gets the break-down (``size_parts``).
 
     Raises:
         Unavailable: PostgreSQL's server is not installed.
@@ -107,6 +120,7 @@ def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
                 "bundle": bundle,
                 "database_url": SecretStr(url),
                 "cache_sessions": sessions,
+                "score_schema": compact.VERSION,
                 **keys(),
             }
         )
@@ -115,17 +129,22 @@ def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
         store.close()
         batches = _records(turns)
         _run(settings, batches[: len(batches) // 2])
+        counted = sum(len(batch) for batch in batches[len(batches) // 2 :])
         before = _counted(url)
         committed = _run(settings, batches[len(batches) // 2 :])
         after = _counted(url)
+        log = _log_parts(url, before, counted) if show_parts else []
         rows = _row_sizes(url)
+        if show_parts:
+            show_parts(_parts(url, log, rows))
         state, states = _lengths(url, "session_states", "state")
         turn, held = _lengths(url, "window_turns", "turn")
         version = str(_value(url, "SHOW server_version")).split()[0]
-    counted = sum(len(batch) for batch in batches[len(batches) // 2 :])
+    found = bundles.load(bundle)
     messages = [message for item in committed for message in item.messages]
+    values = [message.value for message in messages if message.value]
     return Sizes(
-        bundle=bundles.load(bundle).manifest.bundle_id,
+        bundle=found.manifest.bundle_id,
         postgresql=version,
         turns=counted,
         tokens=sum(turn.tokens for turn in turns[half:]) / (len(turns) - half),
@@ -144,7 +163,8 @@ def measure(bundle: Path, sessions: int = SESSIONS, each: int = TURNS) -> Sizes:
         state=state,
         held=held / states,
         turn=turn,
-        read=_reading([message.value for message in messages if message.value]),
+        read=_reading(found.manifest, values),
+        live=_live(found.manifest, values) / counted,
     )
 
 
@@ -191,6 +211,7 @@ def _run(settings: Settings, batches: list[list[Received]]) -> list[Committed]:
         SessionCache(settings.cache_sessions),
         0.0,
         WorkerMetrics(),
+        encode=encoding(settings.score_schema),
     )
     try:
         done = []
@@ -211,6 +232,7 @@ class _Count(Struct, frozen=True):
 
     rows: dict[str, Rows]
     log: int
+    position: str
 
 
 def _counted(url: str) -> _Count:
@@ -227,7 +249,19 @@ def _counted(url: str) -> _Count:
         return _Count(
             {name: (*counts, live[name]) for name, *counts in written},
             int((log.fetchone() or [0])[0]),
+            size_parts.log_position(connection),
         )
+
+
+def _log_parts(url: str, since: _Count, turns: int) -> list[LogPart]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        return size_parts.log_parts(connection, since.position, turns)
+
+
+def _parts(url: str, log: list[LogPart], rows: dict[str, float]) -> str:
+    with psycopg.connect(url, autocommit=True) as connection:
+        tables = sorted(name for name, size in rows.items() if size)
+        return size_parts.shown(log, size_parts.table_parts(connection, tables))
 
 
 def _rows(connection: "psycopg.Connection[Any]", table: str) -> int:
@@ -263,13 +297,20 @@ def _value(url: str, query: str) -> Any:
         return (connection.execute(query).fetchone() or [0])[0]
 
 
-def _reading(values: list[bytes]) -> float:
+def _reading(manifest: Manifest, values: list[bytes]) -> float:
     """Microseconds per message for decoding and the hub, without fetching, lookups or viewers."""
     hub, facts = Hub(), SessionRouting()
+    reader = ScoreReader(lambda _: msgspec.to_builtins(manifest))
     start = time.thread_time()
     for value in values:
-        hub.broadcast_message(decode(value), facts)
+        hub.broadcast_message(reader.read(value), facts)
     return (time.thread_time() - start) / max(1, len(values)) * 1e6
+
+
+def _live(manifest: Manifest, values: list[bytes]) -> int:
+    """Bytes of the messages in version 1, in which live streams pass them on."""
+    reader = ScoreReader(lambda _: msgspec.to_builtins(manifest))
+    return sum(len(scores.encode(reader.read(value))) for value in values)
 
 
 @contextmanager
@@ -277,7 +318,7 @@ def _database() -> Iterator[str]:
     binaries = postgres.binaries()
     if binaries is None:
         raise Unavailable("PostgreSQL's server (initdb, postgres) is not installed")
-    server = postgres.Server(binaries)
+    server = postgres.Server(binaries, WITHOUT_CHECKPOINTS)
     try:
         yield server.new_database()
     finally:
@@ -288,11 +329,17 @@ def main() -> None:
     """Rewrite the file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--bundle", type=Path, default=bundles.DEFAULT_BUNDLE)
+    parser.add_argument(
+        "--parts", action="store_true", help="print columns, indexes and log records; write no file"
+    )
     options = parser.parse_args()
     try:
-        found = measure(options.bundle)
+        found = measure(options.bundle, show_parts=print if options.parts else None)
     except RapportError as problem:
         raise SystemExit(f"error: {problem}") from problem
+    if options.parts:
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+        return
     FILE.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     print(FILE.read_text("utf-8"))
 

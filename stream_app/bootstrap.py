@@ -70,6 +70,7 @@ from stream_app.worker import app as faust_app
 from stream_app.worker import erasing, schema_registry
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.app import RapportApp
+from stream_app.worker.encoded_scores import encoding
 from stream_app.worker.health import Health, HealthLimits
 from stream_app.worker.intent_loading import IntentReloader
 from stream_app.worker.metrics import WorkerMetrics
@@ -521,6 +522,7 @@ def worker(
         hide_withdrawn=opened.hide_withdrawn,
         tracing=tracing,
         keep_shadow=lambda scores: shadow_scores.write(opened, scores),
+        encode=encoding(settings.score_schema),
     )
     app = faust_app.create(settings)
     health = Health(

@@ -60,7 +60,7 @@ CREATE TABLE turn_scores (
   LIKE turn_scores_whole INCLUDING DEFAULTS,
   CONSTRAINT pk_turn_scores PRIMARY KEY (session_id, seq, stage, bundle, occurred_at)
 ) PARTITION BY RANGE (occurred_at);
-CREATE INDEX ix_turn_scores_occurred_at ON turn_scores (occurred_at);
+CREATE INDEX ix_turn_scores_occurred_at ON turn_scores USING brin (occurred_at);
 CREATE TABLE turn_scores_other PARTITION OF turn_scores DEFAULT;
 SELECT rapport_add_months('turn_scores', 3, (SELECT coalesce(min(occurred_at), now()) FROM turn_scores_whole));
 INSERT INTO turn_scores SELECT * FROM turn_scores_whole;

@@ -31,6 +31,7 @@ def _groups(dialect: Dialect, at: str) -> tuple[Column, ...]:
 
 def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
     """Turns with their best score."""
+    abstained = f"{dialect.scores('s')}.abstained"
     earlier = (
         "(SELECT p.low_empathy_risk FROM turn_scores AS p WHERE p.session_id = s.session_id "
         "AND p.seq = s.seq AND p.bundle = s.bundle AND p.stage = 'provisional')"
@@ -72,7 +73,7 @@ def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
             Column(
                 "abstained",
                 _INTEGER,
-                f"coalesce({dialect.length('s.abstained')}, 0)",
+                f"coalesce({dialect.length(abstained)}, 0)",
                 "How many heads abstained",
             ),
             Column(
@@ -85,7 +86,7 @@ def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
                 "empathy_total",
                 _INTEGER,
                 "CASE WHEN "
-                + " AND ".join(f"NOT {dialect.contains('s.abstained', m)}" for m in MECHANISMS)
+                + " AND ".join(f"NOT {dialect.contains(abstained, m)}" for m in MECHANISMS)
                 + " THEN s.empathy_total END",
                 "0-6, sum of the mechanisms' levels; null: one of them abstained",
             ),
@@ -97,7 +98,7 @@ def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
             ),
             *(field.column for field in fields),
         ),
-        "FROM turn_scores AS s\n"
+        f"FROM turn_scores AS s{dialect.unpacked_scores('s')}\n"
         "LEFT JOIN turns AS t ON t.session_id = s.session_id AND t.seq = s.seq\n"
         "JOIN sessions AS x ON x.session_id = s.session_id AND NOT x.hidden\n"
         "WHERE s.stage = 'final' OR NOT EXISTS (\n"

@@ -73,7 +73,7 @@ def _fields_of(head: Mapping[str, Any], dialect: Dialect) -> list[Field]:
         return []
     name, labels = str(head["name"]), [str(label) for label in head["labels"]]
     stem = name if name in MECHANISMS else f"{dimension.value}_{name}"
-    store = f"s.{dimension.value}"
+    store = f"{dialect.scores('s')}.{dimension.value}"
     if kind is HeadKind.LEVEL:
         columns = _of_levels(dialect, stem, name, labels)
     elif dimension is Dimension.PERCEIVED:
@@ -98,12 +98,14 @@ def _fields_of(head: Mapping[str, Any], dialect: Dialect) -> list[Field]:
 def _of_levels(
     dialect: Dialect, stem: str, name: str, labels: list[str]
 ) -> list[tuple[str | None, Column]]:
-    level = dialect.number("s.expressed", name, "level")
+    expressed = f"{dialect.scores('s')}.expressed"
+    level = dialect.number(expressed, name, "level")
     if name in MECHANISMS:
         level = f"s.{name}"
-    known = f"CASE WHEN NOT {dialect.contains('s.abstained', name)} THEN {level} END"
+    listed = dialect.contains(f"{dialect.scores('s')}.abstained", name)
+    known = f"CASE WHEN NOT {listed} THEN {level} END"
     expected = " + ".join(
-        f"{place} * {dialect.number('s.expressed', name, 'probabilities', place)}"
+        f"{place} * {dialect.number(expressed, name, 'probabilities', place)}"
         for place in range(1, len(labels))
     )
     steps = ", ".join(f"{place} {label}" for place, label in enumerate(labels))
@@ -129,7 +131,7 @@ def _probability(dialect: Dialect, column: str, store: str, head: str, label: st
 def _abstained(dialect: Dialect, stem: str, store: str, name: str) -> Column:
     """Null where the head was not asked."""
     asked = dialect.text(store, name)
-    listed = dialect.contains("s.abstained", name)
+    listed = dialect.contains(f"{dialect.scores('s')}.abstained", name)
     sql = f"CASE WHEN {asked} IS NOT NULL THEN {listed} END"
     return Column(f"{stem}_abstained", Kind.BOOLEAN, sql, "The confidence was too low to use")
 

@@ -3,6 +3,8 @@
 import asyncio
 from collections import deque
 from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer
 from msgspec import Struct
@@ -11,7 +13,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from stream_app import bootstrap
 from stream_app.commands.reading import record_read
+from stream_app.contracts.compact import ScoreReader
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import (
     MECHANISMS,
@@ -21,11 +25,11 @@ from stream_app.contracts.scores import (
     SessionScore,
     SessionStatus,
     TurnScore,
-    decode,
 )
 from stream_app.core.heads import STRATEGY, badge_of, in_words
 from stream_app.settings import Settings
 from stream_app.store.audit import AuditAction
+from stream_app.store.queries import bundles
 from stream_app.worker.refusal import started
 from stream_app.worker.topics import client_options
 
@@ -180,19 +184,29 @@ async def show(settings: Settings, console: Console, from_start: bool = False) -
     """
     await asyncio.to_thread(record_read, settings, AuditAction.READ_SCORES, "watch")
     wall = Wall()
+    reader = ScoreReader(partial(_manifest, settings))
     async with messages(settings, from_start) as client:
         if not console.is_terminal:
             async for record in client:
                 if record.value is not None:
-                    _print_line(console, decode(record.value))
+                    _print_line(console, reader.read(record.value))
             return
         with Live(wall.render(), console=console, refresh_per_second=4) as live:
             async for record in client:
                 if record.value is not None:
-                    wall.take(decode(record.value))
+                    wall.take(reader.read(record.value))
                 else:
                     wall.forget((record.key or b"").decode("utf-8", "replace"))
                 live.update(wall.render())
+
+
+def _manifest(settings: Settings, bundle: str) -> dict[str, Any]:
+    """The manifest of a bundle, which the worker has registered before it scored."""
+    store = bootstrap.store(settings)
+    try:
+        return bundles.manifest(store, bundle)
+    finally:
+        store.close()
 
 
 def _print_line(console: Console, message: Output) -> None:

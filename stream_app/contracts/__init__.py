@@ -6,11 +6,13 @@ Start at ``events.decode`` and ``scores.TurnScore``.
 __all__ = [
     "asyncapi",
     "cloudevents",
+    "compact",
     "events",
     "framing",
     "interventions",
     "numbering",
     "plausible",
     "schema",
+    "score_layout",
     "scores",
 ]

@@ -33,8 +33,16 @@ TOPICS: Final = (
         ("turn", "session_end", "outcome", "consent"),
         read=True,
     ),
-    Topic("turn-scores", "Two scores a turn: provisional, then final.", ("turn_score",)),
-    Topic("session-scores", "A session's aggregates after each batch.", ("session_score",)),
+    Topic(
+        "turn-scores",
+        "Two scores a turn: provisional, then final. Version 1, or 2 with RAPPORT_SCORE_SCHEMA=2.",
+        ("turn_score", "turn_score.v2"),
+    ),
+    Topic(
+        "session-scores",
+        "A session's aggregates after each batch. Version 1, or 2 with RAPPORT_SCORE_SCHEMA=2.",
+        ("session_score", "session_score.v2"),
+    ),
     Topic("alerts", "Transitions of alert rules.", ("alert",)),
     Topic("alert-actions", "People's actions on alerts, without their notes.", ("alert_action",)),
     Topic(
@@ -79,7 +87,7 @@ def build(prefix: str = "dialogue") -> dict[str, Any]:
         "channels": {_id(topic): _channel(topic, prefix) for topic in TOPICS},
         "operations": {_operation_id(topic): _operation(topic) for topic in TOPICS},
         "components": {
-            "messages": {name: _message(name) for name in schema.MESSAGES},
+            "messages": {_name(*one): _message(*one) for one in schema.versions()},
             "schemas": _schemas(),
         },
     }
@@ -110,8 +118,12 @@ def _operation(topic: Topic) -> dict[str, Any]:
     }
 
 
-def _message(name: str) -> dict[str, Any]:
-    title = schema.MESSAGES[name].__name__
+def _name(name: str, version: int) -> str:
+    return name if version == schema.VERSION else f"{name}.v{version}"
+
+
+def _message(name: str, version: int) -> dict[str, Any]:
+    title = schema.struct_of(name, version).__name__
     if name == "dead_letter":  # its schema is that of a header
         reason = {"type": "string", "description": f"JSON of the schema {title}"}
         return {
@@ -129,7 +141,7 @@ def _message(name: str) -> dict[str, Any]:
             "properties": {
                 **{attribute: {"type": "string"} for attribute in _ATTRIBUTES},
                 "ce_type": {"const": f"{cloudevents.TYPE_PREFIX}{name}"},
-                "ce_dataschema": {"const": schema.urn(name)},
+                "ce_dataschema": {"const": schema.urn(name, version)},
                 **_TRACE,
             },
         },
@@ -140,7 +152,9 @@ def _message(name: str) -> dict[str, Any]:
 
 def _schemas() -> dict[str, Any]:
     _, parts = msgspec.json.schema_components(
-        list(schema.MESSAGES.values()), schema_hook=schema.expressed, ref_template=REF
+        [schema.struct_of(*one) for one in schema.versions()],
+        schema_hook=schema.expressed,
+        ref_template=REF,
     )
     return parts
 

@@ -372,8 +372,8 @@ class _Parts(Struct):
     total: Total | None
 
 
-def _expressed(kind: type, found: Any) -> Expressed:
-    """Sort the heads: msgspec cannot choose between a struct and a dict."""
+def decode_expressed(kind: type, found: Any) -> Expressed:
+    """Sort the heads: msgspec cannot choose between a struct and a dict. A ``dec_hook``."""
     if kind is not Expressed:
         raise TypeError(f"no way to read {kind.__name__}")
     if not isinstance(found, dict):
@@ -393,4 +393,4 @@ def _expressed(kind: type, found: Any) -> Expressed:
     return expressed
 
 
-_decoder: msgspec.json.Decoder[Output] = msgspec.json.Decoder(Output, dec_hook=_expressed)
+_decoder: msgspec.json.Decoder[Output] = msgspec.json.Decoder(Output, dec_hook=decode_expressed)

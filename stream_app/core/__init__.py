@@ -42,6 +42,7 @@ __all__ = [
     "session_bundles",
     "session_state",
     "shadow",
+    "state_layout",
     "suppression",
     "variable_words",
     "variables",

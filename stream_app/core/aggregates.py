@@ -37,7 +37,7 @@ _CONDUCT: Final = [
 """Names in the evidence, by head and label."""
 
 
-class Contribution(Struct, frozen=True):
+class Contribution(Struct, frozen=True, array_like=True):
     """The contribution of one turn; mechanisms in the order of ``MECHANISMS``.
 
     ``levels``: reported levels, None where the head is missing or abstained. ``expected``: expected
@@ -54,7 +54,7 @@ class Contribution(Struct, frozen=True):
     evidence: dict[str, int] = {}
 
 
-class Totals(Struct):
+class Totals(Struct, array_like=True):
     """Sums over turns of one side whose scores are final.
 
     ``asked``: probability that the latest of these turns asked a question, in millionths.
@@ -106,7 +106,7 @@ class Totals(Struct):
         )
 
 
-class Speech(Struct):
+class Speech(Struct, array_like=True):
     """Lengths of one side's turns in words; ``logs``: sum of log(1 + words) in millionths.
 
     ``repeats``: turns that directly follow another one of the same side.
@@ -133,7 +133,7 @@ class Speech(Struct):
             del self.recent[:-RECENT_WORDS]
 
 
-class Aggregates(Struct):
+class Aggregates(Struct, array_like=True):
     """``settled`` sums plus the latest turns of either side, whose scores may still be replaced."""
 
     settled: Totals = field(default_factory=Totals)

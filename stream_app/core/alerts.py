@@ -31,7 +31,7 @@ TURNS_KEPT: Final = 20
 DIGITS: Final = 6
 
 
-class AlertStatus(Struct, omit_defaults=True):
+class AlertStatus(Struct, array_like=True):
     """Status of a rule in one session.
 
     ``severity``: the episode's, needed if the rule is removed. ``turns_in_state`` counts counsellor

@@ -29,7 +29,7 @@ class Baseline(Struct, frozen=True, array_like=True):
     answered: Usual | None = None
 
 
-class Pinned(Struct, frozen=True, omit_defaults=True):
+class Pinned(Struct, frozen=True, array_like=True):
     """A session's baselines; ``counsellor_known`` after its first counsellor turn."""
 
     channel: Baseline | None = None

@@ -97,7 +97,7 @@ class Answered(Struct, frozen=True):
     answer: int
 
 
-class Exchanges(Struct):
+class Exchanges(Struct, array_like=True):
     """The exchanges of a session so far: sums of the settled ones, and the latest.
 
     ``weight``, ``weighted``: sum of the weights, and of weight times answer, in millionths.

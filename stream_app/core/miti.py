@@ -70,7 +70,7 @@ class Volley(Struct, frozen=True, array_like=True):
     codes: Codes
 
 
-class MitiCounts(Struct):
+class MitiCounts(Struct, array_like=True):
     """The counts of a session so far: sums over settled volleys, and the latest turns.
 
     ``sums``: by code, in millionths. ``permission``: probability that the latest settled volley

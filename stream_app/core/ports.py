@@ -91,7 +91,7 @@ class Message(Struct, frozen=True, array_like=True):
     key: bytes
     value: bytes | None
     type: str | None = None
-    """Name of the value's schema; with it the record is sent as a CloudEvent."""
+    """Name of the value's schema, with ``:v2`` for version 2; the record is then a CloudEvent."""
     trace: TraceHeaders = ()
 
 

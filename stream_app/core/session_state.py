@@ -4,8 +4,9 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
+from stream_app.core import state_layout
 from stream_app.core.aggregates import Aggregates
 from stream_app.core.alerts import AlertStatus
 from stream_app.core.baselines import Pinned
@@ -28,8 +29,8 @@ class BundleChoice(Struct, frozen=True, array_like=True):
     encoder: str = ""
 
 
-class SessionState(Struct):
-    """Everything needed to continue a session; stored as MessagePack.
+class SessionState(Struct, array_like=True):
+    """Everything needed to continue a session; stored in the layout of ``core.state_layout``.
 
     ``consent``: the latest stated one, None before the first. ``withdrawn``: since
     ``withdrawn_at``; see ``core.consent``. ``consent_version``: the newest version of the wording
@@ -129,22 +130,41 @@ class Versioned(Struct):
             return None
 
 
+class _Stored(Struct, frozen=True, array_like=True):
+    """A state in its stored layout."""
+
+    state: SessionState
+    evidence: state_layout.Packed
+
+
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(SessionState)
+_decoder = msgspec.msgpack.Decoder(_Stored)
 
 
 def pack(state: SessionState) -> bytes:
     """Encode a state."""
-    return _encoder.encode(state)
+    aggregates, evidence = state_layout.take_evidence(state.aggregates)
+    bare = structs.replace(state, aggregates=aggregates)
+    return state_layout.compress(_encoder.encode(_Stored(bare, evidence)))
 
 
 def unpack(raw: bytes) -> SessionState:
     """Decode a state.
 
     Raises:
-        msgspec.ValidationError: the bytes do not match the layout.
+        msgspec.DecodeError: the bytes do not match the layout.
     """
-    state = _decoder.decode(raw)
+    if state_layout.is_map(raw):
+        return _renamed_alert(state_layout.from_map(raw, SessionState))
+    if not raw.startswith(state_layout.COMPRESSED):
+        raise msgspec.DecodeError("a stored state has a layout that this release does not know")
+    stored = _decoder.decode(state_layout.decompress(raw))
+    state_layout.give_evidence(stored.state.aggregates, stored.evidence)
+    return stored.state
+
+
+def _renamed_alert(state: SessionState) -> SessionState:
+    """Move the only alert of an early release to the alerts by rule."""
     if state.alert is not None:
         if state.alert.episode:
             state.alerts.setdefault(EARLIER_RULE, state.alert)

@@ -28,7 +28,7 @@ class Facts(Struct, frozen=True):
     approach: str | None = None
 
 
-class Watch(Struct, omit_defaults=True):
+class Watch(Struct, array_like=True):
     """The last speaker and event times; the latest risks.
 
     ``waiting_since``: time of the first client turn without a following counsellor turn.

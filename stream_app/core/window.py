@@ -35,7 +35,7 @@ class WindowPolicy(Struct, frozen=True):
     reorder_wait: timedelta = timedelta(seconds=30)
 
 
-class WindowTurn(Struct):
+class WindowTurn(Struct, array_like=True):
     """A turn in its session's window, without its text.
 
     ``vectors``: 2 x hidden half floats, first-token state and mean of the token states, as bytes;
@@ -90,7 +90,7 @@ class Placement(Enum):
     CONFLICT = "conflict"
 
 
-class WindowState(Struct):
+class WindowState(Struct, array_like=True):
     """The window of one session; small, serialisable, without text."""
 
     next_seq: int = 0

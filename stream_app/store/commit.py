@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from enum import Enum
 
 import sqlalchemy as sa
 from msgspec import Struct
@@ -24,8 +25,16 @@ from stream_app.store.states import SessionStates
 from stream_app.store.stored_positions import StoredPositions
 
 
+class Write(Enum):
+    """How rows are written: ``keep`` existing ones, ``replace`` them, or ``update`` known ones."""
+
+    KEEP = "keep"
+    REPLACE = "replace"
+    UPDATE = "update"
+
+
 class Prepared(Struct, frozen=True):
-    """The encrypted rows of a batch; ``tables``: each with whether existing rows are kept.
+    """The encrypted rows of a batch, by table and how they are written.
 
     ``keys``: the data key of each session; ``new_keys``: rows of new ones. ``slots``: where the
     turns of each session's window are stored. ``speakers``: new speakers.
@@ -37,7 +46,7 @@ class Prepared(Struct, frozen=True):
     states: list[Row]
     slots: dict[str, windows.Slots]
     speakers: list[Row]
-    tables: list[tuple[Table, list[Row], bool]]
+    tables: list[tuple[Table, list[Row], Write]]
 
 
 class _Rollback(Exception):
@@ -94,31 +103,53 @@ def prepare(
             (
                 tables.window_turns,
                 [_sealed_window(row, keys) for item in split.values() for row in item.turns],
-                False,
+                Write.REPLACE,
             ),
             (
+                tables.window_turns,
+                [_sealed_window(row, keys) for item in split.values() for row in item.reused],
+                Write.UPDATE,
+            ),
+            *_by_session(
                 tables.sessions,
                 [_session_row(v, now, keys, privacy) for v in sessions.values()],
-                False,
+                sessions,
             ),
-            (tables.consents, [rows.consent_row(c, privacy, now) for c in result.consents], True),
-            (tables.turns, turns, True),
-            (tables.session_speakers, speakers, True),
-            (tables.turn_scores, [rows.turn_score_row(s) for s in result.turn_scores], False),
             (
+                tables.consents,
+                [rows.consent_row(c, privacy, now) for c in result.consents],
+                Write.KEEP,
+            ),
+            (tables.turns, turns, Write.KEEP),
+            (tables.session_speakers, speakers, Write.KEEP),
+            (
+                tables.turn_scores,
+                [rows.turn_score_row(s) for s in result.turn_scores],
+                Write.REPLACE,
+            ),
+            *_by_session(
                 tables.session_scores,
                 [rows.session_score_row(s) for s in result.session_scores],
-                False,
+                sessions,
             ),
-            (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], True),
-            (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], False),
+            (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], Write.KEEP),
+            (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], Write.REPLACE),
             (
                 tables.rollup_marks,
                 [{"session_id": key, "month": None} for key in dict.fromkeys(over)],
-                True,
+                Write.KEEP,
             ),
         ],
     )
+
+
+def _by_session(
+    table: Table, values: list[Row], sessions: Mapping[str, Versioned]
+) -> list[tuple[Table, list[Row], Write]]:
+    """Rows of new sessions, and of stored ones, which have a row already."""
+    new = [row for row in values if not sessions[row["session_id"]].version]
+    stored = [row for row in values if sessions[row["session_id"]].version]
+    return [(table, new, Write.REPLACE), (table, stored, Write.UPDATE)]
 
 
 def commit(
@@ -170,8 +201,11 @@ def _write(
 ) -> int | None:
     states.write(connection, prepared.states)
     session_keys.write(connection, prepared.new_keys)
-    for table, values, keep in prepared.tables:
-        database.upsert(connection, table, values, keep=keep)
+    for table, values, write in prepared.tables:
+        if write is Write.UPDATE:
+            database.update(connection, table, values)
+        else:
+            database.upsert(connection, table, values, keep=write is Write.KEEP)
     return _write_outbox(connection, messages, prepared.now)
 
 

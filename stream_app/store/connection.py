@@ -147,6 +147,18 @@ class Database:
         keys = self._keys[table.name]
         statements.upsert(table, tuple(values[0]), keys, dialect, keep=keep).run(connection, values)
 
+    def update(self, connection: Connection, table: Table, values: list[Row]) -> None:
+        """Replace rows that exist, or if some do not, insert or replace all.
+
+        On PostgreSQL an UPDATE logs less than an INSERT that finds a conflict, which locks the row.
+        """
+        if not values:
+            return
+        names, keys = tuple(values[0]), self._keys[table.name]
+        dialect = self.engine.dialect.name
+        if statements.update(table, names, keys, dialect).run(connection, values) != len(values):
+            self.upsert(connection, table, values, keep=False)
+
     def reading(self, **options: Any) -> AbstractContextManager[Connection]:
         """A connection for reading; on SQLite a transaction that does not wait for writers.
 

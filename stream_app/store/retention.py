@@ -21,6 +21,7 @@ from stream_app.store import erasure, tables
 from stream_app.store.claims import claim
 from stream_app.store.holds import not_held
 from stream_app.store.ingest_keys import KEEP_FOR
+from stream_app.store.periods import seen_period
 from stream_app.store.repository import Store
 
 INTERVAL: Final = timedelta(days=1)
@@ -57,10 +58,13 @@ def oldest_text_stored_at(store: Store) -> datetime | None:
 
 def _fill_missing_times(store: Store, now: datetime) -> None:
     """Set missing times of rows that an earlier release wrote during an upgrade to ``now``."""
+    states, sessions = tables.session_states, tables.sessions
     with store.transaction() as connection:
-        for column in (tables.session_states.c.seen_at, tables.sessions.c.stored_at):
-            missing = sa.update(column.table).where(column.is_(None))
-            connection.execute(missing.values({column.name: now}))
+        for table, column, values in (
+            (states, states.c.seen_at, {"seen_at": now, "seen_period": seen_period(now)}),
+            (sessions, sessions.c.stored_at, {"stored_at": now}),
+        ):
+            connection.execute(sa.update(table).where(column.is_(None)).values(values))
 
 
 def _texts(store: Store, before: datetime) -> Iterator[Counter[str]]:
@@ -87,6 +91,7 @@ def _states(store: Store, before: datetime) -> Iterator[Counter[str]]:
                 .where(
                     table.c.bundle == bundle,
                     table.c.status == status.value,
+                    table.c.seen_period <= seen_period(before),
                     table.c.seen_at < before,
                     not_held(table.c.session_id),
                 )

@@ -11,6 +11,7 @@ from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, Session
 from stream_app.core.batch import StoredTurn
 from stream_app.core.consent import ConsentRecord
 from stream_app.core.session_state import SessionState, Versioned
+from stream_app.store.periods import activity_hour, seen_period
 from stream_app.store.privacy import Privacy
 
 Row = dict[str, Any]
@@ -83,6 +84,7 @@ def session_score_row(score: SessionScore) -> Row:
         "empathy_high": high,
         "status": score.status.value,
         "mechanisms": score.mechanisms,
+        "activity_hour": activity_hour(score.last_activity_at),
     }
 
 
@@ -140,6 +142,7 @@ def state_row(versioned: Versioned, status: SessionStatus, packed: bytes) -> Row
         "wake_at": versioned.wakes_at,
         "state": packed,
         "seen_at": versioned.seen_at,
+        "seen_period": seen_period(versioned.seen_at),
     }
 
 

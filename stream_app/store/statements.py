@@ -17,6 +17,8 @@ from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.dialects.sqlite import pysqlite
 
 from stream_app.errors import StoreError
+from stream_app.store import packed_json
+from stream_app.store.packed_json import PackedJson
 from stream_app.store.rows import Row
 from stream_app.store.tables import MERGE, UtcDateTime
 
@@ -97,6 +99,21 @@ def upsert(
 
 
 @cache
+def update(table: Table, names: tuple[str, ...], keys: tuple[str, ...], dialect: str) -> Statement:
+    """An UPDATE of the row with these ``keys``, with the values that ``upsert`` gives it."""
+    new = {name: sa.bindparam(f"b_{name}", type_=table.c[name].type) for name in names}
+    changed = {
+        name: merge(new[name], table.c[name])
+        if (merge := table.c[name].info.get(MERGE))
+        else new[name]
+        for name in names
+        if name not in keys
+    }
+    same = (table.c[key] == new[key] for key in keys)
+    return Statement(sa.update(table).where(*same).values(changed), table, dialect, prefix="b_")
+
+
+@cache
 def _dialect(name: str) -> Any:
     return _DIALECTS[name]()
 
@@ -106,6 +123,8 @@ def _converter(column: Any, dialect: str) -> Converter | None:
     match column.type if column is not None else None:
         case UtcDateTime():
             return _as_text if dialect == "sqlite" else _in_utc
+        case PackedJson():
+            return packed_json.pack if packed_json.packs(dialect) else as_json
         case JSON(none_as_null=True):
             return lambda value: None if value is None else as_json(value)
         case JSON():

@@ -15,6 +15,7 @@ from stream_app.errors import RowRefused, SealingError, StaleState
 from stream_app.sealing.envelope import MARK, unseal
 from stream_app.store import tables, windows
 from stream_app.store.connection import Database
+from stream_app.store.periods import seen_period
 from stream_app.store.rows import Row
 from stream_app.store.session_keys import SessionKeys, place
 from stream_app.store.statements import Statement, insert_new
@@ -127,9 +128,10 @@ class SessionStates:
             .where(
                 table.c.bundle == bundle,
                 table.c.status == SessionStatus.OPEN.value,
+                table.c.seen_period <= seen_period(before),
                 table.c.seen_at < before,
             )
-            .order_by(table.c.seen_at)
+            .order_by(table.c.seen_period, table.c.seen_at)
             .limit(limit)
         )
         if partitions is not None:

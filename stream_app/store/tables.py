@@ -33,6 +33,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.heads import PERCEIVED
+from stream_app.store.packed_json import PackedJson
 
 metadata = MetaData(
     naming_convention={
@@ -168,9 +169,11 @@ session_states = Table(
     Column("wake_at", UtcDateTime),
     Column("state", LargeBinary, nullable=False),
     Column("seen_at", UtcDateTime),
-    Index(None, "bundle", "status", "seen_at"),
+    Column("seen_period", Integer),
+    Index(None, "bundle", "status", "seen_period"),
     Index(None, "bundle", "wake_at"),
 )
+"""``seen_period``: the ten minutes of ``seen_at`` (``store.periods``), which hardly ever change."""
 
 window_turns = Table(
     "window_turns",
@@ -219,12 +222,12 @@ turn_scores = Table(
     Column("empathy_total", SmallInteger),
     Column("confidence", Double, nullable=False),
     Column("low_empathy_risk", Double),
-    Column("expressed", Json, nullable=False),
-    Column("perceived", Json, nullable=False),
-    Column("client", Json, nullable=False),
-    Column("abstained", Json, nullable=False),
+    Column("expressed", PackedJson, nullable=False),
+    Column("perceived", PackedJson, nullable=False),
+    Column("client", PackedJson, nullable=False),
+    Column("abstained", PackedJson, nullable=False),
     Column("intents", Json, nullable=False, server_default="{}"),
-    Index(None, "occurred_at"),
+    Index(None, "occurred_at", postgresql_using="brin"),
 )
 
 shadow_bundles = Table(
@@ -243,10 +246,10 @@ shadow_scores = Table(
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("stage", String(11), primary_key=True),
     _id("bundle", primary_key=True),
-    Column("expressed", Json, nullable=False),
-    Column("perceived", Json, nullable=False),
-    Column("client", Json, nullable=False),
-    Column("abstained", Json, nullable=False),
+    Column("expressed", PackedJson, nullable=False),
+    Column("perceived", PackedJson, nullable=False),
+    Column("client", PackedJson, nullable=False),
+    Column("abstained", PackedJson, nullable=False),
 )
 """Scores of ``rapport worker --shadow``: read by the agreement with people alone."""
 
@@ -278,10 +281,13 @@ session_scores = Table(
     Column("open_question_share", Double),
     Column("miti", OptionalJson),
     Column("unscored_turns", Integer, nullable=False, server_default="0"),
-    Index(None, "status", "low_empathy_risk"),
+    Column("activity_hour", Integer),
+    Index(None, "status"),
     Index(None, "started_at", "session_id"),
-    Index(None, "last_activity_at", "session_id"),
+    Index(None, "activity_hour", "session_id"),
 )
+"""``activity_hour``: of ``last_activity_at`` (``store.periods``). An index on a column that changes
+with every turn makes PostgreSQL write to all indexes of the table; so no index has one."""
 
 alerts = Table(
     "alerts",

@@ -14,6 +14,7 @@ import structlog
 from msgspec import Struct, structs
 
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core.state_layout import from_map, is_map
 from stream_app.core.window import WindowTurn
 from stream_app.store.rows import Row
 
@@ -27,11 +28,15 @@ _decoder: Final = msgspec.msgpack.Decoder(WindowTurn)
 
 
 class SplitState(Struct, frozen=True):
-    """The encoded state without its turns, the turns' slots, and rows of turns not stored yet."""
+    """The encoded state without its turns, the turns' slots, and rows of turns not stored yet.
+
+    ``reused``: rows whose slot was used before, so that they replace a stored row.
+    """
 
     state: bytes
     slots: Slots
     turns: list[Row]
+    reused: list[Row]
 
 
 def split_state(versioned: Versioned) -> SplitState:
@@ -44,20 +49,26 @@ def split_state(versioned: Versioned) -> SplitState:
     taken = set(slots.values())
     free = islice((slot for slot in count() if slot not in taken), len(new))
     assigned = dict(zip(new, free, strict=True))
+    highest = max(taken, default=-1)
     slots |= assigned
     without = structs.replace(window, history=[], waiting={})
-    return SplitState(
-        pack(structs.replace(state, window=without, slots=slots)),
-        slots,
-        [
+    rows: list[tuple[int, Row]] = [
+        (
+            slot,
             {
                 "session_id": state.session_id,
                 "bundle": state.bundle,
                 "slot": slot,
                 "turn": _encoder.encode(turns[seq]),
-            }
-            for seq, slot in assigned.items()
-        ],
+            },
+        )
+        for seq, slot in assigned.items()
+    ]
+    return SplitState(
+        pack(structs.replace(state, window=without, slots=slots)),
+        slots,
+        [row for slot, row in rows if slot > highest],
+        [row for slot, row in rows if slot < highest],
     )
 
 
@@ -74,7 +85,7 @@ def join_state(raw: bytes, turns: Mapping[int, bytes]) -> tuple[SessionState, Sl
     slots, state.slots = state.slots, {}
     if not slots:
         return state, slots
-    stored = {slot: _decoder.decode(turns[slot]) for slot in slots.values() if slot in turns}
+    stored = {slot: _decoded(turns[slot]) for slot in slots.values() if slot in turns}
     found = [stored[slot] for seq, slot in sorted(slots.items()) if _seq(stored.get(slot)) == seq]
     window = state.window
     window.history = [turn for turn in found if turn.seq < window.next_seq]
@@ -84,6 +95,10 @@ def join_state(raw: bytes, turns: Mapping[int, bytes]) -> tuple[SessionState, Sl
         kept = {turn.seq for turn in window.history}
         window.unfinished = [seq for seq in window.unfinished if seq in kept]
     return state, {turn.seq: slots[turn.seq] for turn in found}
+
+
+def _decoded(raw: bytes) -> WindowTurn:
+    return from_map(raw, WindowTurn) if is_map(raw) else _decoder.decode(raw)
 
 
 def _seq(turn: WindowTurn | None) -> int | None:

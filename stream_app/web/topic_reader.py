@@ -13,12 +13,15 @@ from typing import Any, Final
 import msgspec
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from stream_app.contracts import compact, scores
+from stream_app.contracts.compact import ScoreReader
 from stream_app.contracts.framing import unframed
 from stream_app.contracts.interventions import Intervention, InterventionReceipt
 from stream_app.contracts.scores import AlertAction
 from stream_app.errors import RapportError
+from stream_app.store.queries import bundles
 from stream_app.store.queries.routing import SessionRouting, find_readable, read_routing
 from stream_app.store.repository import Store
 from stream_app.web.live_hub import Hub, LiveEventKind
@@ -47,6 +50,8 @@ class _About(Struct, frozen=True, tag_field="type"):
     """What a message of the workers is about; the rest is passed on as it is."""
 
     session_id: str
+    v: int = 1
+    bundle: str = ""
 
 
 class _AboutTurn(_About, frozen=True, tag="turn_score"):
@@ -70,11 +75,12 @@ _KINDS: Final[Mapping[type[_About], LiveEventKind]] = {
 
 
 class _Scored(Struct, frozen=True):
-    """A message of a worker, not decoded."""
+    """A message of a worker, not decoded; ``compact``: the bundle of one of version 2."""
 
     kind: LiveEventKind
     session_id: str
     raw: bytes
+    compact: str | None = None
 
 
 class LogChanged(RapportError):
@@ -149,6 +155,8 @@ class TopicReader:
         self._options = options
         self._store = store
         self._declare = declare
+        self._manifests: dict[str, dict[str, Any]] = {}
+        self._scores = ScoreReader(self._manifests.__getitem__)
 
     async def run(self) -> None:
         """Read the topics, reconnecting whenever the broker or the database was unavailable."""
@@ -195,6 +203,7 @@ class TopicReader:
     async def _batch(self, consumer: AIOKafkaConsumer, cache: RoutingCache) -> None:
         fetched = await consumer.getmany(timeout_ms=500, max_records=BATCH)
         messages, oldest = self._decoded(fetched, cache)
+        messages = await self._in_full(messages)
         if not fetched:
             self._hub.advance_while_idle()
         if not messages:
@@ -238,7 +247,34 @@ class TopicReader:
             return _action(value)
         raw = unframed(value)
         about = _about(raw)
-        return _Scored(_KINDS[type(about)], about.session_id, raw)
+        bundle = about.bundle if about.v == compact.VERSION else None
+        return _Scored(_KINDS[type(about)], about.session_id, raw, bundle)
+
+    async def _in_full(self, messages: list[_Scored | Action]) -> list[_Scored | Action]:
+        """Messages of version 2 in the form of version 1, which pages and the API's clients read.
+
+        Messages of a bundle that the database does not know are left out.
+        """
+        wanted = {m.compact for m in messages if isinstance(m, _Scored) and m.compact is not None}
+        for bundle in wanted - self._manifests.keys():
+            found = await asyncio.to_thread(bundles.one, self._store, bundle)
+            if found is not None:
+                self._manifests[bundle] = found.manifest
+        return [
+            full
+            for message in messages
+            if (full := self._expanded(message) if wanted else message) is not None
+        ]
+
+    def _expanded(self, message: _Scored | Action) -> "_Scored | Action | None":
+        if not isinstance(message, _Scored) or message.compact is None:
+            return message
+        try:
+            raw = scores.encode(self._scores.read(message.raw))
+        except (KeyError, msgspec.MsgspecError) as problem:
+            log.warning("live.undecodable", bundle=message.compact, problem=str(problem)[:100])
+            return None
+        return structs.replace(message, raw=raw)
 
     async def _readmit(self, messages: list[_Scored | Action]) -> None:
         """Broadcast hidden sessions again if they can be read: consent was renewed.

@@ -9,6 +9,7 @@ __all__ = [
     "broker",
     "bundle_loading",
     "dead_letters",
+    "encoded_scores",
     "erasing",
     "health",
     "intent_loading",

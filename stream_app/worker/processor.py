@@ -26,9 +26,10 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from stream_app.contracts import plausible, scores
+from stream_app.contracts import plausible
 from stream_app.contracts.events import Event
 from stream_app.contracts.plausible import PlausibleTimes
+from stream_app.contracts.scores import Output
 from stream_app.core.alerting import Alerting
 from stream_app.core.batch import BatchResult, ShadowScore
 from stream_app.core.pipeline import Pipeline, Received
@@ -43,6 +44,7 @@ from stream_app.errors import (
 )
 from stream_app.store.log_positions import StartOffsets, TopicPartition
 from stream_app.tracing.port import OFF, Tracing
+from stream_app.worker.encoded_scores import EncodedScore, encode_full
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.poison import as_contract_error, may_be_poison
 from stream_app.worker.self_test import synthetic_session
@@ -149,6 +151,7 @@ class BatchProcessor:
         hide_withdrawn: bool = True,
         tracing: Tracing = OFF,
         keep_shadow: Callable[[Sequence[ShadowScore]], None] = lambda _: None,
+        encode: Callable[[Output, Pipeline], EncodedScore] = encode_full,
     ) -> None:
         self._pipeline = pipeline
         self._store = store
@@ -161,6 +164,7 @@ class BatchProcessor:
         self._hide_withdrawn = hide_withdrawn
         self._tracing = tracing
         self._keep_shadow = keep_shadow
+        self._encode = encode
         self._stored: dict[TopicPartition, int] = {}
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._first_seen: dict[int, float] = {}
@@ -548,15 +552,16 @@ class BatchProcessor:
         """Scores and alerts; of a hidden session only that it cannot be read any more."""
         topics, origins = self._topics, TraceOrigins(batch, self._tracing.headers())
         hidden = self._hidden(result)
-        for topic, kind, outputs in (
-            (topics.turn_scores, "turn_score", result.turn_scores),
-            (topics.session_scores, "session_score", result.session_scores),
-            (topics.alerts, "alert", result.alerts),
+        for topic, outputs in (
+            (topics.turn_scores, result.turn_scores),
+            (topics.session_scores, result.session_scores),
+            (topics.alerts, result.alerts),
         ):
             for output in outputs:
                 if output.session_id not in hidden:
                     key, trace = output.session_id.encode(), origins.find(output)
-                    yield Message(topic, key, scores.encode(output), kind, trace)
+                    encoded = self._encode(output, self._pipeline)
+                    yield Message(topic, key, encoded.value, encoded.kind, trace)
             for session_id in self._withdrawn_now(result):
                 yield Message(topic, session_id.encode(), None)
 

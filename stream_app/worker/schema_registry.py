@@ -62,12 +62,12 @@ class _Refusal(Struct, frozen=True):
     message: str = ""
 
 
-def published_schemas(settings: Settings) -> dict[str, str]:
-    """Names of the messages that a worker publishes, by topic."""
+def published_schemas(settings: Settings) -> dict[str, tuple[str, int]]:
+    """Names and versions of the schemas of what a worker publishes, by topic."""
     return {
-        settings.turn_score_topic: "turn_score",
-        settings.session_score_topic: "session_score",
-        settings.alert_topic: "alert",
+        settings.turn_score_topic: ("turn_score", settings.score_schema),
+        settings.session_score_topic: ("session_score", settings.score_schema),
+        settings.alert_topic: ("alert", schema.VERSION),
     }
 
 
@@ -94,7 +94,7 @@ def schema_ids(settings: Settings, patience: float = PATIENCE) -> dict[str, int]
 
 def _ids(settings: Settings, url: str, patience: float) -> Iterator[tuple[str, int]]:
     with _client(settings, url) as client:
-        for topic, name in published_schemas(settings).items():
+        for topic, (name, version) in published_schemas(settings).items():
             for attempt in Retrying(
                 retry=retry_if_exception_type(RegistrySilent),
                 wait=wait_random_exponential(multiplier=0.2, max=3.0),
@@ -102,15 +102,16 @@ def _ids(settings: Settings, url: str, patience: float) -> Iterator[tuple[str, i
                 reraise=True,
             ):
                 with attempt:
-                    found = _id(client, subject(topic), name, settings)
+                    found = _id(client, subject(topic), name, version, settings)
             yield topic, found
 
 
-def _id(client: httpx.Client, of: str, name: str, settings: Settings) -> int:
+def _id(client: httpx.Client, of: str, name: str, version: int, settings: Settings) -> int:
     path = f"subjects/{quote(of, safe='')}"
     if settings.schema_registry_register:
         path += "/versions"
-    body = {"schemaType": "JSON", "schema": json.dumps(schema.build(name), ensure_ascii=False)}
+    built = schema.build(name, version)
+    body = {"schemaType": "JSON", "schema": json.dumps(built, ensure_ascii=False)}
     where = f"the schema registry {client.base_url.host}"
     try:
         response = client.post(path, json=body)

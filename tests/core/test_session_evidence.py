@@ -20,7 +20,7 @@ from stream_app.core.alerts import AlertStatus
 from stream_app.core.environment import Policy
 from stream_app.core.outcomes import OutcomeModel, features, log_odds, outcome_risks
 from stream_app.core.pipeline import Pipeline, Received
-from stream_app.core.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core.session_state import Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests import fakes
 from tests.fakes import FakeScorer, end, received, scored, turn
@@ -188,10 +188,8 @@ def test_a_head_without_scores_contributes_nothing() -> None:
 
 def test_an_alert_of_a_release_with_one_rule_continues_under_its_name() -> None:
     """Its episode count continues, so that no alert id is reused."""
-    old = msgspec.to_builtins(SessionState("s", "b"))
-    del old["alerts"], old["watch"], old["baselines"]
-    old["alert"] = {"state": "firing", "episode": 2, "turns_in_state": 3}
-    state = unpack(msgspec.msgpack.encode(old))
+    alert = {"state": "firing", "episode": 2, "turns_in_state": 3}
+    state = unpack(msgspec.msgpack.encode({"session_id": "s", "bundle": "b", "alert": alert}))
     assert state.alerts == {
         "low-empathy-risk": AlertStatus(AlertState.FIRING, episode=2, turns_in_state=3)
     }

@@ -23,9 +23,10 @@ ROWS = (
     "INSERT INTO sessions (session_id, team, domain, started_at, withdrawn, hidden) SELECT "
     "'s' || i, 'team ' || i % 10, 'counselling', {at}, false, false {source}",
     "INSERT INTO session_scores (session_id, bundle, status, started_at, last_activity_at, turns, "
-    "counsellor_turns, late_turns, withheld_turns, low_empathy_risk, mechanisms) SELECT "
-    "'s' || i, b, 'closed', {at}, {at} + b * interval '1 second', 2, 1, 0, 0, (i % 100) / 100.0, "
-    "'{{}}' {source}, generate_series(1, 2) AS b",
+    "counsellor_turns, late_turns, withheld_turns, low_empathy_risk, mechanisms, "
+    "activity_hour) SELECT 's' || i, b, 'closed', {at}, {at} + b * interval '1 second', "
+    "2, 1, 0, 0, (i % 100) / 100.0, "
+    "'{{}}', floor(extract(epoch FROM {at}) / 3600) {source}, generate_series(1, 2) AS b",
     "INSERT INTO session_speakers (session_id, speaker, role, reads) SELECT "
     "'s' || i, 'c' || i % 500, 'counsellor', true {source}",
     "INSERT INTO session_speakers (session_id, speaker, role, reads) SELECT "

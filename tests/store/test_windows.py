@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.session_state import Versioned, pack
-from stream_app.core.window import WindowPolicy
+from stream_app.core.window import WindowPolicy, WindowTurn
 from stream_app.store import schema, tables, windows
 from stream_app.store.repository import Store
 from tests.core.test_whole_sessions import logs
@@ -39,7 +39,8 @@ def test_a_session_continued_from_its_stored_parts_equals_one_in_memory(
     for start, stop in itertools.pairwise(edges):
         for session in pipeline.process(events[start:stop], states).sessions.values():
             split = windows.split_state(session)
-            stored_turns |= {row["slot"]: row["turn"] for row in split.turns}
+            written = (*split.turns, *split.reused)
+            stored_turns |= {row["slot"]: row["turn"] for row in written}
             state, slots = windows.join_state(split.state, stored_turns)
             assert state == session.state
             assert slots == split.slots
@@ -53,8 +54,9 @@ def test_a_turn_is_written_once_and_its_slot_is_reused(store: Store) -> None:
     slots_of: dict[int, set[int]] = {}
     for seq in range(20):
         result = process([turn(seq)], states)
-        [row] = windows.split_state(result.sessions["s"]).turns
-        assert msgspec.msgpack.decode(row["turn"])["seq"] == seq
+        split = windows.split_state(result.sessions["s"])
+        [row] = [*split.turns, *split.reused]
+        assert msgspec.msgpack.decode(row["turn"], type=WindowTurn).seq == seq
         slots_of.setdefault(row["slot"], set()).add(seq)
         store.commit(result)
     assert len(slots_of) == len(rows(store, tables.window_turns)) == 7
@@ -85,7 +87,7 @@ def test_a_window_with_missing_turns_continues_with_the_others(store: Store, dam
     store.commit(process([turn(seq) for seq in range(9)]))
     table = tables.window_turns
     raw = {row["slot"]: row["turn"] for row in rows(store, table)}
-    last = max(raw, key=lambda slot: msgspec.msgpack.decode(raw[slot])["seq"])
+    last = max(raw, key=lambda slot: msgspec.msgpack.decode(raw[slot], type=WindowTurn).seq)
     here = table.c.slot == last
     other = next(slot for slot in raw if slot != last)
     change = sa.delete(table) if damage == "missing" else sa.update(table).values(turn=raw[other])

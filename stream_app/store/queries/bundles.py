@@ -27,6 +27,12 @@ def find(store: Store) -> list[BundleRow]:
         return [BundleRow(**row) for row in connection.execute(query).mappings()]
 
 
+def manifest(store: Store, bundle: str) -> dict[str, Any]:
+    """The manifest of a registered bundle; empty if there is none."""
+    found = one(store, bundle)
+    return found.manifest if found is not None else {}
+
+
 def one(store: Store, bundle: str) -> BundleRow | None:
     """One bundle, or None."""
     with store.reading() as connection:

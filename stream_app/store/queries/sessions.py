@@ -180,7 +180,8 @@ def _order(newest: sa.Subquery, order: Order) -> tuple[list[tuple[Key, bool]], l
             risk = sa.func.coalesce(newest.c.low_empathy_risk, NO_RISK_YET)
             return [(risk, True), (by_id, True)], [float, str]
         case Order.ACTIVITY:
-            return [(newest.c.last_activity_at, True), (by_id, True)], [datetime, str]
+            hour, exact = newest.c.activity_hour, newest.c.last_activity_at
+            return [(hour, True), (exact, True), (by_id, True)], [int, datetime, str]
         case Order.START:
             return [(newest.c.started_at, True), (by_id, True)], [datetime, str]
         case Order.ID:

@@ -1,0 +1,172 @@
+"""The stored layout of a session's state: fields by position, names of evidence once, compressed.
+
+A layout begins with its number, which begins no MessagePack map: states and window turns of earlier
+releases are maps with the names of their fields. New fields of structs in a state go to the end and
+have a default, so that stored states still load.
+"""
+
+import zlib
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct, inspect, structs
+from msgspec.inspect import DictType, ListType, StructType, TupleType, Type, UnionType, VarTupleType
+
+from stream_app.core.aggregates import Aggregates, Contribution, Totals
+
+T = TypeVar("T")
+
+COMPRESSED: Final = b"\x02"
+"""Raw DEFLATE with the dictionary ``_FREQUENT``."""
+_FREQUENT: Final = (
+    b"\x93\xaaengagement\xadunderstanding\xa8sympathy\xabhelpfulness"
+    b"\xbcexpected.emotional_reactions\xb8expected.interpretations\xb5expected.explorations"
+    b"\xb1strategy.question\xd9$strategy.restatement_or_paraphrasing"
+    b"\xd9\x1fstrategy.reflection_of_feelings\xb8strategy.self_disclosure"
+    b"\xd9$strategy.affirmation_and_reassurance\xbestrategy.providing_suggestions"
+    b"\xb4strategy.information\xafstrategy.others\xadquestion.open\xafquestion.closed"
+    b"\xb1reflection.simple\xb2reflection.complex\xacinput.advice\xb1input.information"
+    b"\xb4input.advice_unasked\xacsatisfaction\xb0talk_type.change\xb1talk_type.neutral"
+    b"\xb1talk_type.sustain\xa4none\xa4open\xa6closed\xa6simple\xa7complex"
+    b"\xabcounselling\xacpeer-support\xb0customer-service\xa6client\xaacounsellor"
+    b"\xablow-empathy\xa8resolved\xa7pending\xa8inactive\xa6firing\xa7warning\xa8critical"
+    b"\xabchat_failed\xa2en\xc0\xc0\xc0\xc0\xc0\x00\x90\xc2\xc2\xc3\xc7\x0c\xff"
+)
+"""Strings that most states contain. Part of the layout: never change it, add another layout."""
+
+_OF_TOTALS: Final = ("settled", "client_settled")
+_OF_TURNS: Final = ("latest", "client_latest")
+
+
+class _Evidence(Struct, frozen=True, array_like=True):
+    """The values of one dictionary of evidence; ``names``: which list of names they have."""
+
+    names: int
+    values: list[int]
+
+
+class Packed(Struct, frozen=True, array_like=True):
+    """The evidence of the aggregates, apart from them, with each list of names once.
+
+    ``totals`` and ``turns``: in the order of the aggregates' fields.
+    """
+
+    names: list[list[str]]
+    totals: list[_Evidence]
+    turns: list[list[_Evidence]]
+
+
+def take_evidence(aggregates: Aggregates) -> tuple[Aggregates, Packed]:
+    """Aggregates without evidence, and the evidence."""
+    known: dict[tuple[str, ...], int] = {}
+
+    def packed(evidence: dict[str, int]) -> _Evidence:
+        return _Evidence(known.setdefault(tuple(evidence), len(known)), list(evidence.values()))
+
+    totals: list[Totals] = [getattr(aggregates, name) for name in _OF_TOTALS]
+    turns: list[list[Contribution]] = [getattr(aggregates, name) for name in _OF_TURNS]
+    of_totals = [packed(item.evidence) for item in totals]
+    of_turns = [[packed(item.evidence) for item in items] for items in turns]
+    bare = {
+        name: structs.replace(item, evidence={})
+        for name, item in zip(_OF_TOTALS, totals, strict=True)
+    }
+    without = {
+        name: [structs.replace(item, evidence={}) for item in items]
+        for name, items in zip(_OF_TURNS, turns, strict=True)
+    }
+    names = [list(item) for item in known]
+    return structs.replace(aggregates, **bare, **without), Packed(names, of_totals, of_turns)
+
+
+def give_evidence(aggregates: Aggregates, packed: Packed) -> None:
+    """Put the evidence back.
+
+    Raises:
+        msgspec.ValidationError: it does not match the aggregates.
+    """
+
+    def unpacked(item: _Evidence) -> dict[str, int]:
+        return dict(zip(packed.names[item.names], item.values, strict=True))
+
+    try:
+        for name, item in zip(_OF_TOTALS, packed.totals, strict=True):
+            getattr(aggregates, name).evidence = unpacked(item)
+        for name, items in zip(_OF_TURNS, packed.turns, strict=True):
+            turns = getattr(aggregates, name)
+            turns[:] = [
+                structs.replace(turn, evidence=unpacked(item))
+                for turn, item in zip(turns, items, strict=True)
+            ]
+    except (IndexError, ValueError):
+        raise msgspec.ValidationError("a state's evidence does not match its names") from None
+
+
+def compress(plain: bytes) -> bytes:
+    """Compress a value; the first byte is the layout's number."""
+    deflate = zlib.compressobj(1, wbits=-15, zdict=_FREQUENT)
+    return COMPRESSED + deflate.compress(plain) + deflate.flush()
+
+
+def decompress(packed: bytes) -> bytes:
+    """Return the plain value.
+
+    Raises:
+        msgspec.DecodeError: the bytes are damaged.
+    """
+    try:
+        return zlib.decompressobj(wbits=-15, zdict=_FREQUENT).decompress(packed[1:])
+    except zlib.error:
+        raise msgspec.DecodeError("a compressed state is damaged") from None
+
+
+def is_map(raw: bytes) -> bool:
+    """Whether this is a MessagePack map, in which earlier releases stored structs."""
+    return raw[:1] >= b"\x80" and (raw[:1] <= b"\x8f" or raw[:1] in (b"\xde", b"\xdf"))
+
+
+def from_map(raw: bytes, kind: type[T]) -> T:
+    """Decode a struct that an earlier release stored with the names of its fields.
+
+    Raises:
+        msgspec.ValidationError: the bytes do not match the struct.
+    """
+    by_position = _by_position(msgspec.msgpack.decode(raw), inspect.type_info(kind))
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(by_position), type=kind)
+
+
+def _by_position(value: Any, kind: Type) -> Any:
+    match kind, value:
+        case StructType(array_like=True), dict():
+            return _fields_by_position(value, kind)
+        case UnionType(), _:
+            fitting = [item for item in kind.types if isinstance(item, _type_of(value))]
+            return _by_position(value, fitting[0]) if fitting else value
+        case ((ListType() | VarTupleType()), list()):
+            return [_by_position(item, kind.item_type) for item in value]
+        case TupleType(), list():
+            return [_by_position(*pair) for pair in zip(value, kind.item_types, strict=False)]
+        case DictType(), dict():
+            return {key: _by_position(item, kind.value_type) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _type_of(value: Any) -> tuple[type[Type], ...]:
+    if isinstance(value, dict):
+        return StructType, DictType
+    return (ListType, TupleType, VarTupleType) if isinstance(value, list) else ()
+
+
+def _fields_by_position(value: dict[str, Any], kind: StructType) -> list[Any]:
+    found = []
+    for field in kind.fields:
+        if field.encode_name in value:
+            found.append(_by_position(value[field.encode_name], field.type))
+        elif field.required:
+            raise msgspec.ValidationError(f"a stored state lacks `{field.encode_name}`")
+        elif field.default_factory is not msgspec.NODEFAULT:
+            found.append(msgspec.to_builtins(field.default_factory()))
+        else:
+            found.append(msgspec.to_builtins(field.default))
+    return found

@@ -1,0 +1,128 @@
+"""Scores are packed: what is read is what was written, in Python and in SQL."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from servers.postgres import Server
+from stream_app.contracts.scores import Expressed, Level
+from stream_app.errors import StoreError
+from stream_app.inference import bundle as bundles
+from stream_app.store import schema
+from stream_app.store.packed_json import NAMES, pack, unpack
+from stream_app.store.repository import Store
+from tests.store import databases
+
+names = st.sampled_from(NAMES) | st.text(max_size=12)
+shares = st.floats(0, 1, allow_nan=False)
+numbers = shares | st.floats(-1e6, 1e6) | st.integers(-(2**31), 2**31)
+spans = st.lists(st.tuples(st.integers(0, 65535), st.integers(0, 65535)), max_size=3)
+levels = st.builds(Level, st.integers(0, 2), st.lists(shares, min_size=3, max_size=3), spans)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(max_size=12) | levels,
+    lambda parts: (
+        st.lists(parts, max_size=4)
+        | st.dictionaries(names, parts, max_size=6)
+        | st.dictionaries(names, shares, max_size=6)
+    ),
+    max_leaves=12,
+)
+EXAMPLES: dict[str, Any] = {
+    "nothing": {},
+    "probabilities": {"strategy": {"question": 0.12345, "others": 0.87655}},
+    "unknown names": {"tonality": {"wärm": 0.5, "kühl": 0.5}},
+    "probabilities at the ends": {"perceived": {"engagement": 0.0, "sympathy": 1.0}},
+    "a level": {
+        "explorations": {"level": 2, "probabilities": [0.1, 0.2, 0.7], "rationale": [[0, 3]]},
+        "empathy_total": 2,
+    },
+    "a level with more": {"level": 1, "probabilities": [0.5], "rationale": [], "note": "x"},
+    "other numbers": [1.5, -2.25, 70000, -3, 3, 12345.6789, 0.1, 1e-30, 1 / 3, 1e6, 0.0],
+    "words": ["strategy", 'a "quoted" one', "", None, True, False],
+}
+
+
+def plain(value: Any) -> Any:
+    """The value as it is read from JSON."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+@pytest.fixture
+def database(server: Server, opened: Callable[[str], Store]) -> Store:
+    return opened(databases.postgresql(server))
+
+
+@settings(max_examples=300, deadline=None)
+@given(values)
+def test_a_value_is_read_as_it_was_packed(value: Any) -> None:
+    found = unpack(pack(value))
+    assert found == plain(value)
+    assert unpack(pack(found)) == found
+
+
+def test_a_struct_is_packed_like_its_json() -> None:
+    level = Level(1, [0.2, 0.7, 0.1], [(3, 9)])
+    expressed = Expressed(explorations=level, empathy_total=1)
+    assert pack(expressed) == pack(plain(expressed))
+
+
+def test_the_names_of_the_shipped_bundles_are_one_byte() -> None:
+    for folder in bundles.DEFAULT_BUNDLE.parent.iterdir():
+        manifest = bundles.load(folder).manifest
+        used = {name for head in manifest.heads for name in (head.name, *head.labels)}
+        assert used <= set(NAMES)
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"\x08\x01\x00", b"\x0c", b"\x0b\xfe", b"\x08\x00\x01\x00", b"\x05\x01"]
+)
+def test_damaged_bytes_are_refused(damage: bytes) -> None:
+    with pytest.raises(StoreError, match="damaged"):
+        unpack(damage)
+
+
+def test_what_cannot_be_packed_is_refused() -> None:
+    with pytest.raises(StoreError, match="too large"):
+        pack([0] * 256)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_sql_reads_and_packs_the_same(database: Store, name: str) -> None:
+    value = EXAMPLES[name]
+    with database.reading() as connection:
+        query = sa.text("SELECT rapport_json(:packed), rapport_pack(CAST(:json AS jsonb))")
+        given = {"packed": pack(value), "json": json.dumps(value)}
+        found, packed = connection.execute(query, given).one()
+    assert found == plain(value)
+    assert unpack(packed) == plain(value)
+
+
+def test_names_in_the_migration_are_those_of_the_store(database: Store) -> None:
+    with database.reading() as connection:
+        assert connection.scalar(sa.text("SELECT rapport_names()")) == list(NAMES)
+
+
+def test_scores_survive_the_migration_down_and_up(database: Store) -> None:
+    store = database
+    insert = sa.text(
+        "INSERT INTO shadow_scores (session_id, seq, stage, bundle, expressed, perceived, client, "
+        "abstained) VALUES ('s', 1, 'final', 'b', :expressed, :perceived, :client, :abstained)"
+    )
+    written = [EXAMPLES[name] for name in ("a level", "nothing", "probabilities")]
+    written.append(["strategy", "reflection"])
+    columns = ("expressed", "perceived", "client", "abstained")
+    query = sa.text(f"SELECT {', '.join(columns)} FROM shadow_scores")
+    with store.transaction() as connection:
+        connection.execute(insert, dict(zip(columns, map(pack, written), strict=True)))
+    schema.downgrade(store, "0037")
+    with store.reading() as connection:
+        assert list(connection.execute(query).one()) == plain(written)
+    schema.upgrade(store)
+    with store.reading() as connection:
+        assert [unpack(bytes(part)) for part in connection.execute(query).one()] == plain(written)
