@@ -4,9 +4,16 @@ One row contains all messages of a batch. If a worker dies between commit and pu
 one publishes the row again; ids in the messages let consumers drop duplicates.
 """
 
+from collections.abc import Sequence
+from functools import cache
+
 import msgspec
+import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from stream_app.core.ports import Message
+from stream_app.store import tables
+from stream_app.store.statements import Statement
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Message])
@@ -15,6 +22,18 @@ _decoder = msgspec.msgpack.Decoder(list[Message])
 def pack(messages: list[Message]) -> bytes:
     """Encode messages."""
     return _encoder.encode(messages)
+
+
+def delete(connection: Connection, outbox_ids: Sequence[int], dialect: str) -> None:
+    """Delete rows (at least one) after their messages were published."""
+    _delete(dialect).run(connection, [{"id": each} for each in outbox_ids])
+
+
+@cache
+def _delete(dialect: str) -> Statement:
+    table = tables.outbox
+    statement = sa.delete(table).where(table.c.id == sa.bindparam("b_id"))
+    return Statement(statement, table, dialect, prefix="b_")
 
 
 def unpack(raw: bytes) -> list[Message]:

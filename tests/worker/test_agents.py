@@ -131,6 +131,9 @@ class World:
     def mark_published(self, committed: Committed) -> None:
         self.journal.append(f"published {committed.outbox_id}")
 
+    def mark_published_later(self, committed: Committed) -> None:
+        self.journal.append(f"published later {committed.outbox_id}")
+
     def apply_withdrawals(self, now: datetime) -> list[int]:
         if self.store_error is not None:
             raise self.store_error
@@ -628,6 +631,7 @@ def test_the_fake_processor_has_the_real_signatures() -> None:
         "fire_due",
         "abandoned_batches",
         "mark_published",
+        "mark_published_later",
         "ping",
         "stop_retrying",
     ):
