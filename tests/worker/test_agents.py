@@ -298,9 +298,11 @@ async def test_the_next_batch_is_prepared_while_one_is_processed(world: World) -
     await world.agent()._consume(world)
     assert met == [True], "the second batch is prepared before the first is finished"
     worked_on = [step for step in world.journal if step in ("committed", "offsets")]
-    assert worked_on == ["committed", "offsets"] * 3, (
+    assert worked_on[:2] == ["committed", "offsets"], (
         "the second batch is processed after the first"
     )
+    assert worked_on.count("committed") == 3
+    assert worked_on[-1] == "offsets", "the last batch is always acknowledged"
     before = world.journal[: world.journal.index("offsets")]
     assert before.count("take") == 2, "no third batch is taken"
 

@@ -194,9 +194,11 @@ def test_a_commit_whose_response_was_lost_is_not_repeated(
     store = open_prepared()
     commit = store.commit
 
-    def through_but_unheard(result: Any, messages: Any, positions: Any) -> int | None:
+    def through_but_unheard(
+        result: Any, messages: Any, positions: Any, published: Any
+    ) -> int | None:
         versions = {key: known.version for key, known in result.sessions.items()}
-        commit(result, messages, positions)
+        commit(result, messages, positions, published)
         for key, version in versions.items():
             result.sessions[key].version = version
         store.commit = commit
