@@ -49,6 +49,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 HEALTH_EVERY = 1.0
+REPORTS_AT_START = 10
 TICK_EVERY = 1.0
 TICK_AFTER = timedelta(seconds=5)
 """Grace period for deadlines; a partition less far behind counts as caught up."""
@@ -118,6 +119,7 @@ class TurnAgent:
         self._batch_thread = ThreadPoolExecutor(1, thread_name_prefix="batch")
         self._prepare_thread = ThreadPoolExecutor(1, thread_name_prefix="prepare")
         self._exclusive = asyncio.Lock()
+        self._reporting: asyncio.Task[None] | None = None
         self._next_waits = False
         """Whether the next batch is prepared while the current one is processed."""
         self._acknowledged_at = 0.0
@@ -451,6 +453,22 @@ class TurnAgent:
 
     async def _on_assigned(self, *_: Any, **__: Any) -> None:
         self.health.joined(assigned_partitions(self._app, self._settings.turns_topic))
+        self._reporting = asyncio.create_task(self._report_until_ready())
+
+    async def _report_until_ready(self) -> None:
+        """Report the health several times a second until the worker is ready.
+
+        The timer alone would notice up to a second later that the lag is known.
+        """
+        for _ in range(REPORTS_AT_START):
+            await asyncio.sleep(HEALTH_EVERY / REPORTS_AT_START)
+            try:
+                await self._report_health()
+            except Exception as problem:  # noqa: BLE001  # revoked meanwhile; the timer goes on
+                log.debug("health.unknown", reason=type(problem).__name__)
+                return
+            if not self.health.not_ready():
+                return
 
     async def _on_revoked(self, *_: Any, **__: Any) -> None:
         self._processor.cache.invalidate()
