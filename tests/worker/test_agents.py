@@ -617,6 +617,35 @@ async def test_lag_is_the_number_of_uncommitted_events(world: World) -> None:
     assert agent.health.not_ready() == ["lag not known yet"]
 
 
+async def test_a_worker_is_ready_soon_after_the_lag_is_known(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "HEALTH_EVERY", 0.1)
+    agent = world.agent()
+    world.partitions = {TP(SETTINGS.turns_topic, 0)}
+    world._committed_offset = {TP(SETTINGS.turns_topic, 0): None}
+    await agent._on_assigned()
+    assert agent.health.not_ready() == ["lag not known yet"]
+    world.ends = {TP(SETTINGS.turns_topic, 0): 0}
+    assert agent._reporting is not None
+    await agent._reporting
+    assert agent.health.not_ready() == []
+
+
+async def test_while_batches_follow_each_other_outbox_rows_are_deleted_with_the_next_commit(
+    world: World,
+) -> None:
+    agent = world.agent()
+    agent._next_waits = True
+    await agent._publish(world.outcome)
+    agent._next_waits = False
+    await agent._publish(world.outcome)
+    assert [step for step in world.journal if step.startswith("published")] == [
+        "published later 4",
+        "published 4",
+    ]
+
+
 async def test_the_agent_reads_raw_turns_one_batch_at_a_time(world: World) -> None:
     app = faust_app.create(SETTINGS)
     agent_of(app, world).attach()

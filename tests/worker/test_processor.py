@@ -308,6 +308,18 @@ def test_abandoned_batches_are_returned_until_they_are_published(open_prepared: 
     dead.mark_published(committed)
 
 
+def test_published_messages_leave_the_outbox_with_the_next_commit(open_prepared: Open) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    first = handle(worker, [turn(0)])
+    worker.mark_published_later(first)
+    assert store.outbox_ids() == [first.outbox_id]
+    second = handle(worker, [turn(1)])
+    assert store.outbox_ids() == [second.outbox_id]
+    worker.mark_published(second)
+    assert store.outbox_ids() == []
+
+
 def test_messages_are_scores_with_the_session_as_key(open_prepared: Open) -> None:
     committed = handle(processor(open_prepared()), [turn(), turn(1)])
     sent = [(m.topic, m.key, json.loads(m.value)["type"]) for m in committed.messages]
