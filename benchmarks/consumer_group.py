@@ -26,6 +26,8 @@ PATIENCE: Final = 600.0
 START_PATIENCE: Final = 120.0
 WARM_TURNS: Final = 48
 LOOK_EVERY: Final = 0.02
+STAND_IN: Final = "--stand-in"
+"""Option of ``benchmarks.worker``."""
 
 
 class Burst(Struct, frozen=True):
@@ -170,6 +172,14 @@ class Group:
 def workers(settings: Settings, count: int = 1) -> Iterator[Group]:
     """Start Rapport's workers, wait until they are ready, and stop them at the end."""
     commands = [[sys.executable, "-m", "benchmarks.worker"]] * count
+    with running(settings, commands) as group:
+        yield group
+
+
+@contextmanager
+def stand_in_workers(settings: Settings, count: int = 1) -> Iterator[Group]:
+    """As ``workers``, with stand-ins for the ONNX sessions (``benchmarks.stand_in_sessions``)."""
+    commands = [[sys.executable, "-m", "benchmarks.worker", STAND_IN]] * count
     with running(settings, commands) as group:
         yield group
 

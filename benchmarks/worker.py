@@ -1,15 +1,17 @@
 """An instrumented ``rapport worker``: ``python -m benchmarks.worker FOLDER`` records its commits.
 
 The only change is clocks around ``Store.commit`` and the ONNX sessions, which cost a few
-microseconds per batch.
+microseconds per batch. With ``--stand-in``, stand-ins answer instead of the sessions.
 """
 
 import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks import stand_in_sessions
 from benchmarks.clocks import ModelClock
 from benchmarks.commits import CommitWriter
+from benchmarks.consumer_group import STAND_IN
 from stream_app import bootstrap, cli
 from stream_app.core.batch import BatchResult
 from stream_app.inference.scorer import OnnxScorer
@@ -17,13 +19,15 @@ from stream_app.settings import Settings
 from stream_app.store.repository import Store
 
 
-def install(folder: Path) -> None:
+def install(folder: Path, *, stand_in: bool = False) -> None:
     """Patch ``bootstrap`` to wire instrumented sessions and an instrumented store."""
     clock = ModelClock()
     load_scorer, open_prepared = bootstrap.scorer, bootstrap.prepared_store
 
     def watched_scorer(settings: Settings) -> OnnxScorer:
         loaded: Any = load_scorer(settings)
+        if stand_in:
+            stand_in_sessions.install(loaded, bootstrap.pipeline(settings, loaded))
         for part in (loaded.encoder, loaded.head):
             part.session = clock.watch(part.session)
         return loaded  # type: ignore[no-any-return]
@@ -47,7 +51,8 @@ def install(folder: Path) -> None:
 
 def main() -> None:
     """Run a worker until a signal arrives."""
-    install(Path(sys.argv[1]))
+    *options, folder = sys.argv[1:]
+    install(Path(folder), stand_in=STAND_IN in options)
     sys.argv = ["rapport", "worker"]
     cli.main()
 

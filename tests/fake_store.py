@@ -107,6 +107,7 @@ class FakeStore:
         result: BatchResult,
         messages: Sequence[Message] = (),
         positions: Sequence[LogPosition] = (),
+        published: Sequence[int] = (),
     ) -> int | None:
         self.check_positions(positions)
         new = self._checked(result)
@@ -115,6 +116,7 @@ class FakeStore:
             versioned.version += 1
         for at in positions:
             self.positions[at.consumer_group, at.topic, at.partition] = at.next_offset
+        self.delete_outbox_entries(published)
         if not messages:
             return None
         entry = max(self.outbox, default=0) + 1

@@ -30,8 +30,8 @@ from stream_app.store.people import PersonRole
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
 
-EMBEDDED_SESSION_TIMEOUT = 3.0
-"""The embedded broker delays every group join by this time."""
+EMBEDDED_SESSION_TIMEOUT = 2.0
+"""The embedded broker delays every group join by half of this time, in whole seconds."""
 CONSOLE_PATIENCE = 30.0
 
 

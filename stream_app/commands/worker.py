@@ -85,13 +85,13 @@ def _run(settings: Settings, tracing: Tracing, shadow: Path | None) -> None:
         if settings.health_port is not None
         else nullcontext()
     )
-    _freeze_garbage_collector()
+    freeze_garbage_collector()
     sys.setswitchinterval(SWITCH_INTERVAL)
     with probes, _watched(agent.health):
         worker.execute_from_commandline()
 
 
-def _freeze_garbage_collector() -> None:
+def freeze_garbage_collector() -> None:
     """Exempt the objects loaded so far from garbage collection: they live until the exit."""
     gc.collect()
     gc.freeze()

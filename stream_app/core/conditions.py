@@ -12,8 +12,9 @@ from typing import Final, NoReturn
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_math
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from stream_app.core.comparisons import Test, comparisons
 from stream_app.core.variables import CATALOGUE, Catalogue, Kind, Reading
 from stream_app.errors import RapportError
 
@@ -50,11 +51,15 @@ class BadExpression(RapportError):
 
 
 class Compiled(Struct, frozen=True):
-    """A compiled expression and its variables."""
+    """A compiled expression and its variables.
+
+    ``test``: a condition of comparisons alone (``core.comparisons``).
+    """
 
     source: str
     names: tuple[str, ...]
     program: cel.Expression
+    test: Test | None = None
 
 
 @cache
@@ -74,7 +79,7 @@ def condition(source: str, catalogue: Catalogue = CATALOGUE) -> Compiled:
         raise BadExpression(
             1, 1, f"a condition must be true or false; this gives {_type(compiled)}"
         )
-    return compiled
+    return structs.replace(compiled, test=comparisons(source, catalogue))
 
 
 def number(source: str, catalogue: Catalogue = CATALOGUE) -> Compiled:
@@ -91,6 +96,8 @@ def number(source: str, catalogue: Catalogue = CATALOGUE) -> Compiled:
 
 def holds(compiled: Compiled, reading: Reading) -> bool | None:
     """Whether the condition holds; None if an absent variable decides it, or if it fails."""
+    if compiled.test is not None:
+        return compiled.test(reading.present(compiled.names))
     found = _evaluated(compiled, reading)
     return found if isinstance(found, bool) else None
 

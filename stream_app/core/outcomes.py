@@ -10,7 +10,7 @@ fit``; each applies to one domain.
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -69,6 +69,13 @@ class OutcomeModel(Struct, frozen=True, forbid_unknown_fields=True, dict=True, k
         return self.domain == domain and self.approach in (None, approach)
 
 
+def applicable(
+    models: Mapping[str, OutcomeModel], domain: str | None, approach: str | None
+) -> dict[str, OutcomeModel]:
+    """The models fitted on such sessions, by name."""
+    return {name: model for name, model in models.items() if model.applies(domain, approach)}
+
+
 def features(summary: Summary) -> dict[str, float]:
     """The inputs of the outcome models; without a denominator they are 0.
 
@@ -90,9 +97,16 @@ def features(summary: Summary) -> dict[str, float]:
     values["log_counsellor_turns"] = math.log1p(summary.counsellor_turns)
     values |= _speech("client", summary.client) | _speech("counsellor", summary.counsellor)
     for name, found in summary.evidence.items():
-        values[f"{name}_mean"] = found.mean
-        values[f"{name}_recent"] = found.recent
+        mean, recent = _evidence_names(name)
+        values[mean] = found.mean
+        values[recent] = found.recent
     return values | _conduct(summary)
+
+
+@cache
+def _evidence_names(head: str) -> tuple[str, str]:
+    """Names of the two inputs of one kind of evidence."""
+    return f"{head}_mean", f"{head}_recent"
 
 
 def _speech(side: str, speech: SpeechSummary) -> dict[str, float]:
@@ -200,9 +214,8 @@ def outcome_risks(
     """
     due = {
         name: (ended and model.closing) or model
-        for name, model in models.items()
-        if model.applies(domain, approach)
-        and summary.counsellor_turns >= model.min_counsellor_turns
+        for name, model in applicable(models, domain, approach).items()
+        if summary.counsellor_turns >= model.min_counsellor_turns
     }
     if not due:
         return {}

@@ -157,11 +157,12 @@ class SessionStore(Protocol):
         result: BatchResult,
         messages: Sequence[Message] = (),
         positions: Sequence[LogPosition] = (),
+        published: Sequence[int] = (),
     ) -> int | None:
         """Store a batch as a whole; returns the id of its outbox entry, None without messages.
 
         The versions in ``result.sessions`` are raised once it is stored. ``positions``: up to where
-        the log is stored with it.
+        the log is stored with it. ``published``: outbox entries that are deleted with it.
 
         Raises:
             StaleState: another worker has updated one of the sessions; nothing was stored.

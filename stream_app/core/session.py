@@ -22,10 +22,10 @@ from stream_app.core.aggregates import contribution
 from stream_app.core.alerts import Cause
 from stream_app.core.consent import ConsentRecord, record_consent, state_in_turn
 from stream_app.core.crisis import CRISIS, LISTED, find_phrases
-from stream_app.core.empathy import session_empathy, turn_value
+from stream_app.core.empathy import EmpathySummary, session_empathy, turn_value
 from stream_app.core.environment import Environment
 from stream_app.core.heads import Dimension
-from stream_app.core.outcomes import outcome_risks
+from stream_app.core.outcomes import applicable, outcome_risks
 from stream_app.core.ports import HeadScores
 from stream_app.core.restrictions import Outputs, without_restricted
 from stream_app.core.session_state import SessionState
@@ -101,10 +101,12 @@ class Session:
         self.state = state
         self._env = environment
         self._risk_by_turn: list[tuple[int, float]] = []
+        self._empathy: tuple[Facts, EmpathySummary | None] | None = None
 
     def move_to(self, environment: Environment) -> None:
         """Continue with another bundle's environment, before the session has scores of any."""
         self._env = environment
+        self._empathy = None
 
     @property
     def status(self) -> SessionStatus:
@@ -187,6 +189,7 @@ class Session:
         else:
             state.watch.forget_waiting()
             state.exchanges.forget()
+            self._empathy = None
         if step.cause is Cause.LANGUAGE:
             return alerts + alerting.lapse(state, step.at, step.facts, step.cause)
         return alerts + alerting.close(state, step.at, step.facts, step.cause)
@@ -195,9 +198,15 @@ class Session:
         """The session's aggregates as a message; ``status`` overrides the session's own."""
         state = self.state
         measures = state.aggregates.measures()
-        found = session_empathy(state.exchanges, state.facts, self._env.empathy)
+        found = self._empathy_so_far(state.facts)
         return SessionScore(
-            **{name: getattr(measures, name) for name in measures.__struct_fields__},
+            counsellor_turns=measures.counsellor_turns,
+            mechanisms=measures.mechanisms,
+            empathy_total_mean=measures.empathy_total_mean,
+            talk_share=measures.talk_share,
+            reflection_to_question=measures.reflection_to_question,
+            complex_reflection_share=measures.complex_reflection_share,
+            open_question_share=measures.open_question_share,
             session_id=state.session_id,
             bundle=self._env.bundle_id,
             status=status or self.status,
@@ -368,6 +377,7 @@ class Session:
             here = empathy.of(facts.domain, facts.approach)
             value = turn_value(score, here)
             state.exchanges.observe(score.role, score.seq, value, after, here.weighing)
+            self._empathy = None
 
     def _with_risk(self, score: TurnScore, step: ToScore) -> TurnScore:
         self._assess(step.facts, closed=step.status is SessionStatus.CLOSED)
@@ -381,15 +391,23 @@ class Session:
     def _assess(self, facts: Facts, *, closed: bool) -> None:
         """Compute the risks from the scores so far."""
         state = self.state
-        found = session_empathy(state.exchanges, facts, self._env.empathy)
+        found = self._empathy_so_far(facts)
         state.risk = found.risk if found is not None else None
         if self._restricted(facts):
             state.outcomes = {}  # they are computed from both outputs
-        elif models := self._env.outcomes:
+        elif models := applicable(self._env.outcomes, facts.domain, facts.approach):
             summary = state.aggregates.summary()
             state.outcomes = outcome_risks(
                 models, summary, facts.domain, facts.approach, ended=closed
             )
+        elif self._env.outcomes:
+            state.outcomes = {}
+
+    def _empathy_so_far(self, facts: Facts) -> EmpathySummary | None:
+        """The session's empathy; computed once until a further turn is scored."""
+        if self._empathy is None or self._empathy[0] != facts:
+            self._empathy = facts, session_empathy(self.state.exchanges, facts, self._env.empathy)
+        return self._empathy[1]
 
 
 def _intents(request: ScoringRequest) -> dict[str, float]:

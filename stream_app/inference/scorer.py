@@ -21,7 +21,7 @@ from stream_app.inference.probe import TurnProbe
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.recalibration import recalibrated
-from stream_app.inference.tokenizer import TextTokenizer
+from stream_app.inference.tokenizer import TextTokenizer, Tokens
 
 EPSILON = 1e-12
 """Added to probabilities before their logarithm, as in ``models.calibrate``."""
@@ -59,7 +59,19 @@ class OnnxScorer:
             self.encoder = TurnEncoder(
                 bundle.file(manifest.encoder.file), manifest.encoder, provider, threads, at_once
             )
-        self._rationale_heads = shared.bundle.manifest.heads if shared else manifest.heads
+        extractors = [
+            (head.name, head.rationale, head.roles)
+            for head in (shared.bundle.manifest.heads if shared else manifest.heads)
+            if head.rationale is not None
+        ]
+        self._rationale_heads = {
+            role: [
+                (name, rationale)
+                for name, rationale, roles in extractors
+                if role is None or role in roles
+            ]
+            for role in (None, *Role)
+        }
         self.head = ContextHead(
             bundle.file(manifest.head.file),
             Provider.CPU,  # small products: transfers would cost more than computing them
@@ -116,7 +128,7 @@ class OnnxScorer:
             Encoding(
                 vectors=output.vectors.tobytes(),
                 rationales=self._rationales(
-                    item.offsets, output, text, roles[index] if roles is not None else None
+                    item, output, text, roles[index] if roles is not None else None
                 ),
                 truncated=item.truncated,
             )
@@ -124,20 +136,16 @@ class OnnxScorer:
         ]
 
     def _rationales(
-        self, offsets: list[Span], output: TokenOutput, text: str, role: Role | None
+        self, tokens: Tokens, output: TokenOutput, text: str, role: Role | None
     ) -> dict[str, list[Span]]:
-        wanted = [
-            (head.name, head.rationale)
-            for head in self._rationale_heads
-            if head.rationale is not None and (role is None or role in head.roles)
-        ]
+        wanted = self._rationale_heads[role]
         if not wanted:
             return {}
         by_mechanism = output.rationale.T.tolist()
         peaks = [max(of_tokens) for of_tokens in by_mechanism]
         if not any(peaks[rationale.index] >= rationale.threshold for _, rationale in wanted):
             return {name: [] for name, _ in wanted}  # most turns: no need to split sentences
-        sentences = SentenceReader(offsets, text)
+        sentences = SentenceReader(tokens.offsets, text)
         return {
             name: sentences.spans(by_mechanism[rationale.index], rationale.threshold)
             for name, rationale in wanted

@@ -3,21 +3,27 @@
 from pathlib import Path
 
 from msgspec import Struct
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 MAX_CHARS_PER_TOKEN = 64
 """Text beyond ``max_tokens`` times this is cut before tokenising, to bound its cost."""
 
 
 class Tokens(Struct, frozen=True):
-    """One tokenised text; offsets are [start, end) in characters of the original text.
-
-    The special tokens have the offset (0, 0).
-    """
+    """One tokenised text."""
 
     ids: list[int]
-    offsets: list[tuple[int, int]]
     truncated: bool
+    _encoding: Encoding
+
+    @property
+    def offsets(self) -> list[tuple[int, int]]:
+        """[start, end) of each token in characters of the original text; (0, 0) if it is special.
+
+        Read on demand: most texts have no rationale, and conversion to Python costs more than
+        tokenising.
+        """
+        return self._encoding.offsets
 
 
 class TextTokenizer:
@@ -35,8 +41,8 @@ class TextTokenizer:
         return [
             Tokens(
                 encoding.ids,
-                encoding.offsets,
                 bool(encoding.overflowing) or len(text) > self._max_chars,
+                encoding,
             )
             for text, encoding in zip(texts, self._tokenizer.encode_batch(cut), strict=True)
         ]

@@ -6,6 +6,7 @@ thousandth of that.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 Places: TypeAlias = Sequence[tuple[int, int]]
@@ -21,15 +22,21 @@ def matches(
 
 
 def near_words(
-    text: str, words: Sequence[str], before: int, behind: int
+    text: str, words: Sequence[str], before: int, behind: int, *, beginnings: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """Parts of the text around these words (in lower case), merged where they touch."""
+    """Parts of the text around these words (in lower case), merged where they touch.
+
+    ``beginnings``: only where a word of the text begins with one of them.
+    """
     lower = lowered(text)
     found: list[int] = []
     for word in words:
+        if word not in lower:  # the usual case; faster than a call of ``find``
+            continue
         at = lower.find(word)
         while at >= 0:
-            found.append(at)
+            if not (beginnings and at and (lower[at - 1].isalnum() or lower[at - 1] == "_")):
+                found.append(at)
             at = lower.find(word, at + len(word))
     return merged(sorted(found), before, behind)
 
@@ -52,6 +59,7 @@ def merged(found: Iterable[int], before: int, behind: int) -> Iterator[tuple[int
         yield start, end
 
 
+@lru_cache(1)  # a dozen recognisers search the same text
 def lowered(text: str) -> str:
     """``text`` in lower case, each character in its place."""
     lower = text.lower()

@@ -83,10 +83,12 @@ def _handles(text: str) -> Iterator[Span]:
         yield from (Span(*match.span(), Kind.HANDLE) for match in _REDDIT_HANDLE.finditer(text))
     if "#" in text:
         yield from (Span(*match.span(), Kind.HANDLE) for match in _TAGGED_HANDLE.finditer(text))
-    for match in matches(_ON_PLATFORM, text, near_words(text, _PLATFORMS, 1, 70)):
+    platforms = near_words(text, _PLATFORMS, 1, 70, beginnings=True)
+    for match in matches(_ON_PLATFORM, text, platforms):
         if _MADE_UP.match(match["handle"]):
             yield _handle(match)
-    for match in matches(_NAMED_HANDLE, text, near_words(text, _HANDLE_WORDS, 1, 70)):
+    named = near_words(text, _HANDLE_WORDS, 1, 70, beginnings=True)
+    for match in matches(_NAMED_HANDLE, text, named):
         if match["handle"].lower() not in _NO_HANDLES:
             yield _handle(match)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import Enum
+from typing import Final
 
 import sqlalchemy as sa
 from msgspec import Struct
@@ -23,6 +24,8 @@ from stream_app.store.rows import Row
 from stream_app.store.session_keys import SessionKeys, place, seal_optional
 from stream_app.store.states import SessionStates
 from stream_app.store.stored_positions import StoredPositions
+
+_INSERT_OUTBOX: Final = sa.insert(tables.outbox)
 
 
 class Write(Enum):
@@ -161,6 +164,7 @@ def commit(
     result: BatchResult,
     messages: Sequence[Message],
     positions: Sequence[LogPosition],
+    published: Sequence[int] = (),
 ) -> int | None:
     """Write a batch in one transaction; return the id of its outbox row, if any.
 
@@ -169,6 +173,8 @@ def commit(
     with database.transaction() as connection:
         stored_positions.advance(connection, positions, prepared.now)
         outbox_id = _write(connection, database, states, session_keys, prepared, messages)
+        if published:
+            outbox_codec.delete(connection, published, database.engine.dialect.name)
     for session_id, versioned in result.sessions.items():
         versioned.version += 1
         versioned.key = prepared.keys[session_id]
@@ -249,6 +255,6 @@ def _write_outbox(connection: Connection, messages: Sequence[Message], now: date
     if not messages:
         return None
     row = {"created_at": now, "messages": outbox_codec.pack(list(messages))}
-    inserted = connection.execute(sa.insert(tables.outbox).values(row))
+    inserted = connection.execute(_INSERT_OUTBOX, row)
     key = inserted.inserted_primary_key
     return int(key[0]) if key is not None else None

@@ -6,11 +6,17 @@ as the messages of a batch repeat each other; those of earlier releases are not.
 """
 
 import zlib
+from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 import msgspec
+import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from stream_app.core.ports import Message
+from stream_app.store import tables
+from stream_app.store.statements import Statement
 
 FASTEST: Final = 1
 ZLIB: Final = b"\x78"
@@ -22,6 +28,18 @@ _decoder = msgspec.msgpack.Decoder(list[Message])
 def pack(messages: list[Message]) -> bytes:
     """Encode messages."""
     return zlib.compress(_encoder.encode(messages), FASTEST)
+
+
+def delete(connection: Connection, outbox_ids: Sequence[int], dialect: str) -> None:
+    """Delete rows (at least one) after their messages were published."""
+    _delete(dialect).run(connection, [{"id": each} for each in outbox_ids])
+
+
+@cache
+def _delete(dialect: str) -> Statement:
+    table = tables.outbox
+    statement = sa.delete(table).where(table.c.id == sa.bindparam("b_id"))
+    return Statement(statement, table, dialect, prefix="b_")
 
 
 def unpack(raw: bytes) -> list[Message]:

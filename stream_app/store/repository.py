@@ -144,11 +144,13 @@ class Store(Database):
         result: BatchResult,
         messages: Sequence[Message] = (),
         positions: Sequence[LogPosition] = (),
+        published: Sequence[int] = (),
     ) -> int | None:
         """Write a batch in one transaction; return the id of its outbox row, if any.
 
         The versions in ``result.sessions`` are incremented after the transaction. ``positions``:
-        the consumer group's offsets after this batch, written with it.
+        the consumer group's offsets after this batch, written with it. ``published``: outbox rows
+        whose messages are published, deleted with it.
 
         Raises:
             StaleState: another worker has updated one of the sessions; nothing was written.
@@ -159,7 +161,15 @@ class Store(Database):
         """
         prepared = self._prepared(result)
         return commit(
-            self, self.states, self.keys, self.positions, prepared, result, messages, positions
+            self,
+            self.states,
+            self.keys,
+            self.positions,
+            prepared,
+            result,
+            messages,
+            positions,
+            published,
         )
 
     def check_positions(self, positions: Sequence[LogPosition]) -> None:
@@ -203,8 +213,9 @@ class Store(Database):
 
     def delete_outbox_entries(self, outbox_ids: Sequence[int]) -> None:
         """Delete outbox rows after their messages were published."""
-        with self.transaction() as connection:
-            connection.execute(sa.delete(tables.outbox).where(tables.outbox.c.id.in_(outbox_ids)))
+        if outbox_ids:
+            with self.transaction() as connection:
+                outbox_codec.delete(connection, outbox_ids, self.engine.dialect.name)
 
 
 def open_store(

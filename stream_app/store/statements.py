@@ -6,7 +6,6 @@ SQLAlchemy's own path processes every value of every row, which costs more than 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -55,8 +54,7 @@ class Statement:
         Raises:
             StoreError: a time has no time zone.
         """
-        pick = itemgetter(*self._names)
-        columns: list[Sequence[object]] = list(zip(*map(pick, values), strict=True))
+        columns: list[Sequence[object]] = [[row[name] for row in values] for name in self._names]
         for index, convert in self._converters:
             columns[index] = [convert(value) for value in columns[index]]
         written = connection.exec_driver_sql(

@@ -49,6 +49,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 HEALTH_EVERY = 1.0
+REPORTS_AT_START = 10
 TICK_EVERY = 1.0
 TICK_AFTER = timedelta(seconds=5)
 """Grace period for deadlines; a partition less far behind counts as caught up."""
@@ -62,6 +63,11 @@ ERASED_SLACK = timedelta(minutes=10)
 WITHDRAWALS_EVERY = 5.0
 ERASURES_EVERY = 5.0
 ROLLUPS_EVERY = 60.0
+ACKNOWLEDGE_EVERY = 0.2
+"""Seconds between two acknowledgements while batches follow each other without a pause.
+
+A rebalance reads again what is not acknowledged; the sessions skip it as duplicates.
+"""
 ABANDONED_AFTER = 60.0
 """Seconds after which unpublished messages count as abandoned by the worker that stored them."""
 
@@ -113,6 +119,10 @@ class TurnAgent:
         self._batch_thread = ThreadPoolExecutor(1, thread_name_prefix="batch")
         self._prepare_thread = ThreadPoolExecutor(1, thread_name_prefix="prepare")
         self._exclusive = asyncio.Lock()
+        self._reporting: asyncio.Task[None] | None = None
+        self._next_waits = False
+        """Whether the next batch is prepared while the current one is processed."""
+        self._acknowledged_at = 0.0
         self.on_batch: Callable[[BatchResult], None] | None = None
 
     def attach(self) -> None:
@@ -146,17 +156,20 @@ class TurnAgent:
 
     async def _process_stream(self, stream: Any) -> None:
         """Prepare each batch while the previous one is processed."""
+        self._next_waits = False
         working: asyncio.Task[bool | None] | None = None
         try:
             async with aclosing(batches(stream, self._settings.batch_max)) as taken:
                 async for events in taken:
                     work = self._tracing.batch(self._settings.turns_topic, len(events))
                     batch = await self._crash_on_error(self._prepare(events, work))
+                    self._next_waits = batch is not None
                     if working is not None and not await working:
                         return
                     working = None
                     if batch is None:
                         return
+                    self._next_waits = False
                     working = asyncio.create_task(
                         self._crash_on_error(self._process_and_acknowledge(events, batch, work))
                     )
@@ -201,7 +214,10 @@ class TurnAgent:
         for event in events:
             self._app.offsets.finish(event.message.tp, event.message.offset)
             event.ack()
-        await self._app.consumer.commit()
+        now = time.monotonic()
+        if not self._next_waits or now - self._acknowledged_at >= ACKNOWLEDGE_EVERY:
+            self._acknowledged_at = now
+            await self._app.consumer.commit()
         self.health.progressed()
         return True
 
@@ -393,7 +409,11 @@ class TurnAgent:
         await publish(await self._producer(), committed.messages, self._schema_ids)
         for item in committed.result.dead_letters:
             await self._send_dead_letter(await self._app.maybe_start_producer(), item)
-        if committed.outbox_id is not None:
+        if committed.outbox_id is None:
+            return
+        if self._next_waits:
+            self._processor.mark_published_later(committed)
+        else:
             await self._blocking(lambda: self._processor.mark_published(committed))
 
     async def _producer(self) -> Any:
@@ -433,6 +453,22 @@ class TurnAgent:
 
     async def _on_assigned(self, *_: Any, **__: Any) -> None:
         self.health.joined(assigned_partitions(self._app, self._settings.turns_topic))
+        self._reporting = asyncio.create_task(self._report_until_ready())
+
+    async def _report_until_ready(self) -> None:
+        """Report the health several times a second until the worker is ready.
+
+        The timer alone would notice up to a second later that the lag is known.
+        """
+        for _ in range(REPORTS_AT_START):
+            await asyncio.sleep(HEALTH_EVERY / REPORTS_AT_START)
+            try:
+                await self._report_health()
+            except Exception as problem:  # noqa: BLE001  # revoked meanwhile; the timer goes on
+                log.debug("health.unknown", reason=type(problem).__name__)
+                return
+            if not self.health.not_ready():
+                return
 
     async def _on_revoked(self, *_: Any, **__: Any) -> None:
         self._processor.cache.invalidate()

@@ -170,6 +170,7 @@ class BatchProcessor:
         self._first_seen: dict[int, float] = {}
         self._failing: set[str] = set()
         self._reported: set[tuple[str, str]] = set()
+        self._published: list[int] = []
         self._ending = threading.Event()
         self.metrics = metrics
         self.cache = cache
@@ -312,9 +313,19 @@ class BatchProcessor:
 
     def mark_published(self, committed: Committed) -> None:
         """Delete the outbox row of a batch whose messages are published."""
-        outbox_id = committed.outbox_id
-        if outbox_id is not None:
-            self.retrying(lambda: self._store.delete_outbox_entries([outbox_id]))
+        self.mark_published_later(committed)
+        if self._published:
+            self.retrying(lambda: self._store.delete_outbox_entries(self._published))
+            self._published.clear()
+
+    def mark_published_later(self, committed: Committed) -> None:
+        """Delete its outbox row with the next commit, which saves a transaction.
+
+        If the worker dies before, its messages are published again, as after any crash between the
+        commit and the deletion.
+        """
+        if committed.outbox_id is not None:
+            self._published.append(committed.outbox_id)
 
     def stop_retrying(self) -> None:
         """Stop retrying because the worker stops; may be called from any thread."""
@@ -525,7 +536,10 @@ class BatchProcessor:
     ) -> Committed:
         messages = list(self._messages(result, batch))
         with self.metrics.timed("commit"), self._tracing.stage("commit", batch):
-            outbox_id = self.retrying(lambda: self._store.commit(result, messages, positions))
+            outbox_id = self.retrying(
+                lambda: self._store.commit(result, messages, positions, self._published)
+            )
+            self._published.clear()
         self.cache.put(result.sessions)
         self.metrics.cached_sessions.set(len(self.cache))
         for alert in result.alerts:

@@ -300,10 +300,10 @@ def test_a_batch_that_others_keep_overtaking_is_split_instead_of_crashing(
     store = open_prepared()
     commit = store.commit
 
-    def overtaken(result: Any, messages: Any, positions: Any) -> int | None:
+    def overtaken(result: Any, *more: Any) -> int | None:
         if len(result.turns) > 2:
             raise StaleState("another worker was faster")
-        return commit(result, messages, positions)
+        return commit(result, *more)
 
     monkeypatch.setattr(store, "commit", overtaken)
     worker = processor(store)

@@ -194,9 +194,11 @@ def test_a_commit_whose_response_was_lost_is_not_repeated(
     store = open_prepared()
     commit = store.commit
 
-    def through_but_unheard(result: Any, messages: Any, positions: Any) -> int | None:
+    def through_but_unheard(
+        result: Any, messages: Any, positions: Any, published: Any
+    ) -> int | None:
         versions = {key: known.version for key, known in result.sessions.items()}
-        commit(result, messages, positions)
+        commit(result, messages, positions, published)
         for key, version in versions.items():
             result.sessions[key].version = version
         store.commit = commit
@@ -304,6 +306,18 @@ def test_abandoned_batches_are_returned_until_they_are_published(open_prepared: 
     heir.mark_published(left)
     assert heir.abandoned_batches(0.0) == []
     dead.mark_published(committed)
+
+
+def test_published_messages_leave_the_outbox_with_the_next_commit(open_prepared: Open) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    first = handle(worker, [turn(0)])
+    worker.mark_published_later(first)
+    assert store.outbox_ids() == [first.outbox_id]
+    second = handle(worker, [turn(1)])
+    assert store.outbox_ids() == [second.outbox_id]
+    worker.mark_published(second)
+    assert store.outbox_ids() == []
 
 
 def test_messages_are_scores_with_the_session_as_key(open_prepared: Open) -> None:
