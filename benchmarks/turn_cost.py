@@ -172,7 +172,7 @@ class Processor:
             with self._clock.part("publish"):
                 await publishing.publish(client, committed.messages)
             with self._clock.part("rest"):
-                self._processor.mark_published(committed)
+                self._processor.mark_published_later(committed)
             for _ in range(max(1, len(events) // TURNS_A_REFERENCE)):
                 self.reference.time()
 
