@@ -38,7 +38,6 @@ from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.sealing import envelope
 from stream_app.settings import LogFormat, Settings
-from stream_app.store.privacy import Privacy
 from stream_app.store.repository import Store
 from stream_app.worker import processor as worker_processor
 from stream_app.worker import publishing
@@ -161,6 +160,7 @@ class Processor:
             (self.store, "delete_outbox_entries", "commit"),
         ):
             clock.wrap(owner, attribute, part)
+        clock.wrap(type(self.store.privacy), "redacted", "redact")
 
     async def run(self, values: Sequence[tuple[bytes, bytes]], size: int, client: Any) -> None:
         """Process records (key, value) in batches of this size."""
@@ -172,7 +172,7 @@ class Processor:
             with self._clock.part("publish"):
                 await publishing.publish(client, committed.messages)
             with self._clock.part("rest"):
-                self._processor.mark_published(committed)
+                self._processor.mark_published_later(committed)
             for _ in range(max(1, len(events) // TURNS_A_REFERENCE)):
                 self.reference.time()
 
@@ -191,9 +191,8 @@ class Processor:
 
 
 def watch_shared(clock: PartClock) -> None:
-    """Count encryption, redaction and packing of messages, wherever they are called."""
+    """Count encryption and packing of messages, wherever they are called."""
     clock.wrap(envelope, "encrypt", "seal")
-    clock.wrap(Privacy, "redacted", "redact")
     messages = worker_processor.BatchProcessor._messages  # noqa: SLF001
 
     def listed(self: Any, *args: Any, **kwargs: Any) -> Any:

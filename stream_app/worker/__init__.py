@@ -16,6 +16,7 @@ __all__ = [
     "metrics",
     "processor",
     "publishing",
+    "record_decoder",
     "refusal",
     "rule_loading",
     "schema_registry",
