@@ -1,7 +1,7 @@
 """``any_of(column, "ids")``: whether a column has one of the values of a list parameter.
 
 ``IN`` has a parameter for each value, so that a list of another length is another statement: it is
-compiled, sent and planned anew. Here the list is a single parameter.
+compiled, sent and planned again. Here the list is a single parameter.
 """
 
 from typing import Any, Final
