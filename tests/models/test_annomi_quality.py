@@ -38,11 +38,8 @@ def test_codes_are_shares_of_the_annotators_votes() -> None:
     assert not any(name.startswith("reflection.") for name in codes)
 
 
-def test_every_measure_is_computed_on_sessions_and_on_topics(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_every_measure_is_computed_on_sessions_and_on_topics() -> None:
     """Words that differ with quality are detected, random outputs are not."""
-    monkeypatch.setattr(annomi_quality, "REPEATS", 3)  # of the same splits; ten take 40 s
     chance = np.random.default_rng(3)
     sessions = []
     for number in range(SESSIONS):
