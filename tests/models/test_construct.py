@@ -19,6 +19,7 @@ pytest.importorskip("sklearn")
 from models.construct import benchmark, figures, fit
 from models.construct.benchmark import Answer, BenchmarkSessions, Known
 from models.construct.fit import CODED, LABELLED, Part, general_answer, motivational_answer
+from models.construct.memory import PRIORS, memory_rows
 from models.construct.plain import SPANS, plain_means
 from models.construct.scoring import Scored
 from models.construct.traces import Features, SessionTrace, trace_sessions, turn_features
@@ -30,7 +31,12 @@ from models.resampling import interval, spearman
 from models.turn_features import VIEWS
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Level, Stage, TurnScore
-from stream_app.core.empathy import CLIENT_FEATURES, COUNSELLOR_FEATURES, AnswerModel
+from stream_app.core.empathy import (
+    CLIENT_FEATURES,
+    COUNSELLOR_FEATURES,
+    AnswerModel,
+    EmpathyModel,
+)
 from tests import fakes
 from tests.models.tiny import write_rows
 
@@ -106,6 +112,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "COMPOSED_A_FOLD", 12)
+    monkeypatch.setattr(benchmark, "OF_LENGTHS_A_FOLD", 6)
     monkeypatch.setattr(benchmark, "CHATS_A_FOLD", 4)
     monkeypatch.setattr(benchmark, "SWAPS_A_FOLD", 3)
     monkeypatch.setattr(benchmark, "SERVICE_A_FOLD", 8)
@@ -117,7 +124,7 @@ def test_all_parts_of_a_session_are_from_one_fold(corpora: Path, fold: int) -> N
     made = benchmark.build_benchmark(corpora, benchmark.of_fold(fold, FOLDS, SEED), fold, SEED)
     assert len(made.sessions) == len(made.known)
     kinds = Counter(known.kind for known in made.known)
-    expected = {"real", "rated", "composed", "untouched", "misplaced", "fitting"}
+    expected = {"real", "rated", "composed", "lengths", "untouched", "misplaced", "fitting"}
     assert expected | set(benchmark.CHANGES) == set(kinds)
     assert kinds["composed"] == 2 * 12
     assert kinds["misplaced"] == kinds["fitting"] == 2 * 2 * 3
@@ -229,6 +236,21 @@ def test_composed_sessions_have_labels_and_differ_in_empathy(corpora: Path) -> N
     means = [np.mean(known.totals) for _, known in composed]
     assert min(means) <= 1.5
     assert max(means) >= 4.5
+
+
+@pytest.mark.usefixtures("few")
+def test_sessions_of_each_length_are_made_in_both_domains(corpora: Path) -> None:
+    made = benchmark.build_benchmark(corpora, benchmark.of_fold(0, FOLDS, SEED), 0, SEED)
+    lengths = Counter(
+        (known.domain, len(session.positions[COUNSELLOR]), len(known.totals))
+        for session, known in zip(made.sessions, made.known, strict=True)
+        if known.kind == "lengths"
+    )
+    assert lengths == {
+        (domain, length, length): 2
+        for domain in benchmark.DOMAINS_COMPOSED
+        for length in benchmark.LENGTHS
+    }
 
 
 # The fit, on synthetic features.
@@ -478,6 +500,28 @@ def test_plain_means_are_measured_on_degraded_sessions_and_on_length() -> None:
     assert rows["turns"]["given_the_index"]["value"] == pytest.approx(-1.0)
 
 
+def of_length(total: int, length: int, risk: float) -> SessionTrace:
+    return watched([risk], kind="lengths", onset=None, totals=(total,) * length)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_risk_that_follows_the_labels_does_not_depend_on_length() -> None:
+    chance = np.random.default_rng(8)
+    fair, biased = [], []
+    for number in range(300):
+        length, total = benchmark.LENGTHS[number % 3], int(chance.integers(0, 7))
+        own = 0.9 - total / 10
+        fair.append(of_length(total, length, own + chance.normal(0, 0.02)))
+        biased.append(of_length(total, length, own + length / 100))
+    assert abs(figures.lengths(fair, "peer-support")["given_labelled"]["value"]) < 0.15
+    found = figures.lengths(biased, "peer-support")
+    assert found["sessions"] == 300
+    assert found["given_labelled"]["value"] > 0.8
+    low = found["by_third"]["low"]
+    assert low["12"] == pytest.approx(low["3"] + 0.09, abs=0.03)
+    assert low["6"] > found["by_third"]["high"]["6"]
+
+
 @pytest.mark.usefixtures("quick")
 def test_swapped_sessions_are_distinguished_from_their_controls() -> None:
     found = []
@@ -540,6 +584,46 @@ def exact(sessions: list[RatedSession], totals: list[list[int]]) -> Scored:
                     rows[name][row, 0] = 12.0
             row += 1
     return Scored(starts, dict.fromkeys(VIEWS, rows), np.full(starts[-1], 0.9, np.float32))
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_shorter_memory_notices_a_drop_sooner_and_ranks_steady_sessions_worse() -> None:
+    chance = np.random.default_rng(6)
+    made, totals = BenchmarkSessions(), []
+
+    def add(number: int, given: list[int], **known: Any) -> None:
+        made.add(session_of(number, len(given)), Known(domain="peer-support", fold=0, **known))
+        totals.append(given)
+
+    for number in range(60):
+        given = drawn(chance, benchmark.EXCHANGES)
+        add(number, given, kind="composed", totals=tuple(given))
+        add(number, drawn(chance, 10), kind="real", origin=f"real:{number}")
+    for number in range(20):
+        own: dict[str, Any] = {"origin": f"chat:{number}"}
+        good = chance.integers(3, 7, 6).tolist()
+        add(number, good + chance.integers(2, 7, 6).tolist(), kind="untouched", **own)
+        own["onset"] = 6
+        add(number, good + chance.integers(3, 7, 6).tolist(), kind="strong", **own)
+        for kind in ("none", "task", "advice"):
+            add(number, good + chance.integers(0, 3, 6).tolist(), kind=kind, **own)
+    scored = exact(made.sessions, totals)
+    features = turn_features(made, scored, {}, Stage.FINAL)
+    part = Part(made, scored.starts, features)
+    answer, _ = general_answer([part])
+    usual = fit.reference(
+        "peer-support", answer, 0.35, [part], lambda _, known: known.kind == "real"
+    )
+    model = EmpathyModel({"peer-support": usual}, {}, "peer-support", 0.03, 2, 0.3, 0.2)
+    rows = memory_rows(made, scored, {}, model)
+    assert [row["prior"] for row in rows] == [*PRIORS, *[None] * len(SPANS)]
+    assert [row["prior"] for row in rows if row["shipped"]] == [0.03]
+    long, short = rows[0], rows[len(PRIORS) - 1]
+    assert short["none_v_strong_soon"]["value"] >= long["none_v_strong_soon"]["value"]
+    assert short["composed"]["value"] < long["composed"]["value"]
+    assert all(row["alerts"]["strong"] <= 5 for row in rows)
+    by_span = {row["memory"]: row for row in rows[len(PRIORS) :]}
+    assert by_span["all turns"]["composed"]["value"] > by_span["last three"]["composed"]["value"]
 
 
 def drawn(chance: np.random.Generator, count: int) -> list[int]:
