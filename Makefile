@@ -146,6 +146,8 @@ bundle: train-env ## Calibrate from the folds, export MODEL=folder as the defaul
 	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.multitrait $(DATA_DIR)
 	$(TRAIN_PY) -m models.multitrait --bundle stream_app/bundles/default
+	$(TRAIN_PY) -m models.construct shipped $(DATA_DIR)
+	$(TRAIN_PY) -m models.evaluate.gold_rationales $(DATA_DIR)
 
 nano: train-env ## Distil MODEL=folder into the small bundle and compare the two (hours on two cores)
 	$(TRAIN_PY) -m models.distil train --teacher $(MODEL) --out $(NANO) --resume $(DATA_DIR)
