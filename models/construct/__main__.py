@@ -67,7 +67,8 @@ PROTOCOL = {
     "quarter",
     "misplaced": "two sessions of six strongly empathic answers of EPITOME swap their answers; the "
     "control is the same sessions with their own answers, so that labels and lengths are the same",
-    "lengths": "composed sessions of three, six and twelve exchanges, their answers drawn alike",
+    "lengths": "three, six and twelve exchanges of EPITOME, all answers without a mechanism, all "
+    "strong (total of at least 3), or any",
     "plain": "means of expected EPITOME totals of all, the last five and the last three counsellor "
     "turns, from the scores known at that turn, on the same sessions",
     "degraded": "counsellor turns from the onset on replaced; the control has the same turns "

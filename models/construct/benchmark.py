@@ -7,7 +7,8 @@ an onset onwards are replaced by answers labelled as showing no mechanism, by an
 dialogue, or by advice; the control replaces the same turns by strongly empathic answers of similar
 length. *Misplaced*: two sessions of strongly empathic EPITOME answers that have swapped their
 answers; the control is the same two sessions with their own, *fitting* answers, so that labels and
-lengths are the same on both sides. *Lengths*: composed sessions of three, six and twelve exchanges.
+lengths are the same on both sides. *Lengths*: sessions of three, six and twelve exchanges, all of
+answers without a mechanism, all of strongly empathic ones, or of any.
 *Real*: unchanged sessions, for the reference distributions.
 *Rated*: the conversations of EmpatheticExchanges, with human ratings of empathy.
 
@@ -52,8 +53,14 @@ LEAN = 1.2
 """A composed session draws its answers with weights exp(lean * total), lean uniform in +-LEAN."""
 COMPOSED_A_FOLD = 240
 LENGTHS = (3, 6, 12)
-"""Exchanges of the sessions that differ in length, equally often."""
-OF_LENGTHS_A_FOLD = 240
+"""Exchanges of the sessions that differ in length."""
+OF_EACH_LENGTH_A_FOLD = 20
+GROUPS: dict[str, Callable[[int], bool]] = {
+    "no mechanism": lambda total: total == 0,
+    "any": lambda _: True,
+    "strong": lambda total: total >= STRONG_TOTAL,
+}
+"""Which labelled totals the answers of these sessions have."""
 CHATS_A_FOLD = 50
 CONTROLS = 30
 """A control is drawn from this many strongly empathic answers, those nearest in length."""
@@ -92,10 +99,10 @@ class Answer:
 class Known:
     """Ground truth of a session of the benchmark.
 
-    `origin` names the session that was changed, or the two that swapped their answers; `onset` is
-    the index of the first changed counsellor turn among the counsellor turns; `totals` are the
-    labelled totals of the answers of a session made of EPITOME, or the 1-5 ratings of a rated
-    session's.
+    `origin` names the session that was changed, the two that swapped their answers, or the group
+    that the answers of a session of some length are from; `onset` is the index of the first changed
+    counsellor turn among the counsellor turns; `totals` are the labelled totals of the answers of a
+    session made of EPITOME, or the 1-5 ratings of a rated session's.
     """
 
     kind: Kind
@@ -235,49 +242,46 @@ def rated(data_dir: Path, own: Own, fold: int) -> BenchmarkSessions:
 def composed(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
     """Compose sessions of six exchanges, each in both domains."""
     made = BenchmarkSessions()
+    totals = np.array([answer.total or 0 for _, answer in parts.pairs])
     for number in range(COMPOSED_A_FOLD):
-        _add_composed(made, parts, fold, number, chance, "composed", EXCHANGES)
+        weight = np.exp(chance.uniform(-LEAN, LEAN) * totals)
+        drawn = np.random.default_rng(chance.getrandbits(32)).choice(
+            len(totals), EXCHANGES, replace=False, p=weight / weight.sum()
+        )
+        pairs = [parts.pairs[place] for place in drawn]
+        _add_in_both_domains(made, pairs, Known("composed", "", fold), f"{fold}:{number}")
     return made
 
 
 def of_lengths(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:
-    """Compose sessions of three, six and twelve exchanges, each in both domains.
-
-    Their answers are drawn alike, so that length says nothing about the labelled empathy.
-    """
+    """Sessions of three, six and twelve exchanges with answers of one group, in both domains."""
     made = BenchmarkSessions()
-    for number in range(OF_LENGTHS_A_FOLD):
-        exchanges = LENGTHS[number % len(LENGTHS)]
-        _add_composed(made, parts, fold, number, chance, "lengths", exchanges)
+    for group, belongs in GROUPS.items():
+        pairs = [pair for pair in parts.pairs if belongs(pair[1].total or 0)]
+        for length in LENGTHS:
+            if length > len(pairs):
+                continue
+            for number in range(OF_EACH_LENGTH_A_FOLD):
+                known = Known("lengths", "", fold, group)
+                key = f"{fold}:{group}:{length}:{number}"
+                _add_in_both_domains(made, chance.sample(pairs, length), known, key)
     return made
 
 
-def _add_composed(
-    made: BenchmarkSessions,
-    parts: Parts,
-    fold: int,
-    number: int,
-    chance: random.Random,
-    kind: Kind,
-    exchanges: int,
+def _add_in_both_domains(
+    made: BenchmarkSessions, pairs: Sequence[tuple[str, Answer]], known: Known, key: str
 ) -> None:
-    totals = np.array([answer.total or 0 for _, answer in parts.pairs])
-    weight = np.exp(chance.uniform(-LEAN, LEAN) * totals)
-    drawn = np.random.default_rng(chance.getrandbits(32)).choice(
-        len(totals), exchanges, replace=False, p=weight / weight.sum()
-    )
     turns = [
         turn
-        for place in drawn
-        for turn in (
-            RatedTurn(CLIENT, parts.pairs[place][0]),
-            RatedTurn(COUNSELLOR, parts.pairs[place][1].text),
-        )
+        for post, answer in pairs
+        for turn in (RatedTurn(CLIENT, post), RatedTurn(COUNSELLOR, answer.text))
     ]
-    known = Known(kind, "", fold, totals=tuple(int(totals[place]) for place in drawn))
+    totals = tuple(answer.total or 0 for _, answer in pairs)
     for domain in DOMAINS_COMPOSED:
-        key = f"{kind}:{fold}:{number}:{domain}"
-        made.add(RatedSession("esconv", key, turns), replace(known, domain=domain))
+        made.add(
+            RatedSession("esconv", f"{known.kind}:{key}:{domain}", turns),
+            replace(known, domain=domain, totals=totals),
+        )
 
 
 def swapped(parts: Parts, fold: int, chance: random.Random) -> BenchmarkSessions:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from models.construct.benchmark import EXCHANGES, LENGTHS, Kind
+from models.construct.benchmark import EXCHANGES, GROUPS, LENGTHS, Kind
 from models.construct.traces import SessionTrace
 from models.resampling import auroc, interval, spearman
 
@@ -77,31 +77,29 @@ def composed(
 def lengths(
     found: Sequence[SessionTrace], domain: str, measure: Measure = by_risk
 ) -> dict[str, Any]:
-    """The measure at the end of composed sessions that differ in length alone.
+    """The measure at the end of sessions of known empathy, by group of answers and length.
 
-    `given_labelled`: partial rank correlation with the number of exchanges, the labelled mean held
-    constant. `by_third`: the mean measure by length in sessions of low, middle and high labelled
-    empathy; more evidence should raise the risk of the low third and lower that of the high one.
+    More exchanges are more evidence: they should raise the risk of sessions without any mechanism
+    and lower that of strongly empathic ones. `spearman` is that with the number of exchanges.
     """
-    own = [w for w in found if w.known.kind == "lengths" and w.known.domain == domain]
-    truth = np.array([float(np.mean(w.known.totals)) for w in own])
-    count = np.array([float(len(w.known.totals)) for w in own])
-    value = np.array([measure(w, None) for w in own])
-    third = np.searchsorted(np.quantile(truth, [1 / 3, 2 / 3]), truth)
-    return {
-        "sessions": len(own),
-        "given_labelled": interval(
-            np.arange(len(own)), lambda rows: partial(value[rows], count[rows], [truth[rows]])
-        ),
-        "by_third": {
-            name: {
-                str(length): float(value[(third == number) & (count == length)].mean())
-                for length in LENGTHS
-                if ((third == number) & (count == length)).any()
-            }
-            for number, name in enumerate(("low", "middle", "high"))
-        },
-    }
+    rows: dict[str, Any] = {}
+    for group in GROUPS:
+        own = [w for w in found if (w.known.kind, w.known.origin) == ("lengths", group)]
+        own = [w for w in own if w.known.domain == domain]
+        count = np.array([float(len(w.known.totals)) for w in own])
+        value = np.array([measure(w, None) for w in own])
+        if not own:
+            continue
+        rows[group] = {
+            "sessions": len(own),
+            "mean": {str(n): float(value[count == n].mean()) for n in LENGTHS if n in count},
+            "spearman": interval(np.arange(len(own)), _rank_correlation(value, count)),
+        }
+    return rows
+
+
+def _rank_correlation(x: Floats, y: Floats) -> Callable[[NDArray[np.int64]], float]:
+    return lambda rows: spearman(x[rows], y[rows])
 
 
 def misplaced(

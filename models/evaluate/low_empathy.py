@@ -70,10 +70,10 @@ Spearman's correlation of the head `empathy` (expected rating) with the rating f
 people gave, over {answers} answers of EmpatheticExchanges: {spearman}; with length held constant
 {equal}. Length alone: {length}."""
 LENGTH_NOTES = """\
-Composed sessions of three, six and twelve exchanges, their answers drawn alike, so that length says
-nothing about the labelled empathy. The partial rank correlation of the risk with the number of
-exchanges, labelled empathy held constant, is {values}. More evidence should raise the risk of
-sessions of low labelled empathy and lower that of the others; the mean risk by length:"""
+Sessions of three, six and twelve exchanges, composed of answers that people labelled as showing no
+mechanism, of strongly empathic ones (labelled total of at least 3), and of any. More exchanges are
+more evidence, so the risk should rise with length in the first and fall in the second; the mean
+risk at the end by length, and its rank correlation with length:"""
 MEMORY_NOTES = """\
 The risk forgets exchanges before the session's level last changed, and the prior probability of a
 change sets how soon. The same bundle on the same peer-support sessions with other priors, and with
@@ -224,10 +224,6 @@ def targets(report: Content, outcomes: Content | None) -> str:
             _row("rated exchanges: Spearman with the rating 1-5", 0.35, ratings["spearman"]),
             _row("the same at equal length", 0.30, ratings["at_equal_length"]),
         ]
-    for domain, own in report.get("lengths", {}).items():
-        what = f"composed, {domain}: partial correlation of the risk with length, given the labels"
-        found_length = own["given_labelled"]
-        rows.append(Row(what, 0.05, found_length["value"], _limits(found_length), most=True))
     for domain, own in report["confounds"].items():
         name, worst = max(
             (
@@ -403,18 +399,24 @@ def confounds(found: Content) -> str:
 
 
 def known_lengths(found: Content) -> str:
-    """Whether the risk depends on length where the empathy is known."""
-    values = "; ".join(
-        f"{figure(own['given_labelled'])} in {domain}" for domain, own in found.items()
-    )
-    lengths = list(next(iter(found.values()))["by_third"]["low"])
+    """Whether more exchanges make the risk surer in the right direction."""
+    lengths = [int(n) for own in found.values() for row in own.values() for n in row["mean"]]
+    columns = [str(length) for length in sorted(set(lengths))]
     cells = [
-        [domain, third, *(_number(row.get(length)) for length in lengths)]
+        [
+            *(domain, group, str(row["sessions"])),
+            *(_number(row["mean"].get(length)) for length in columns),
+            figure(row["spearman"]),
+        ]
         for domain, own in found.items()
-        for third, row in own["by_third"].items()
+        for group, row in own.items()
     ]
-    header = ["domain", "labelled empathy", *(f"{length} exchanges" for length in lengths)]
-    return f"{LENGTH_NOTES.format(values=values)}\n\n{table(header, cells, left=2)}"
+    header = [
+        *("domain", "answers", "sessions"),
+        *(f"{length} exchanges" for length in columns),
+        "Spearman with length (95 %)",
+    ]
+    return f"{LENGTH_NOTES}\n\n{table(header, cells, left=2)}"
 
 
 def memory(rows: list[Content]) -> str:

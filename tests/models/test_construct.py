@@ -112,7 +112,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "COMPOSED_A_FOLD", 12)
-    monkeypatch.setattr(benchmark, "OF_LENGTHS_A_FOLD", 6)
+    monkeypatch.setattr(benchmark, "OF_EACH_LENGTH_A_FOLD", 2)
     monkeypatch.setattr(benchmark, "CHATS_A_FOLD", 4)
     monkeypatch.setattr(benchmark, "SWAPS_A_FOLD", 3)
     monkeypatch.setattr(benchmark, "SERVICE_A_FOLD", 8)
@@ -239,17 +239,30 @@ def test_composed_sessions_have_labels_and_differ_in_empathy(corpora: Path) -> N
 
 
 @pytest.mark.usefixtures("few")
-def test_sessions_of_each_length_are_made_in_both_domains(corpora: Path) -> None:
+def test_each_length_has_sessions_of_each_group_in_both_domains(corpora: Path) -> None:
     made = benchmark.build_benchmark(corpora, benchmark.of_fold(0, FOLDS, SEED), 0, SEED)
-    lengths = Counter(
-        (known.domain, len(session.positions[COUNSELLOR]), len(known.totals))
+    found = [
+        (session, known)
         for session, known in zip(made.sessions, made.known, strict=True)
         if known.kind == "lengths"
-    )
-    assert lengths == {
-        (domain, length, length): 2
+    ]
+    counted = Counter((k.domain, k.origin, len(s.positions[COUNSELLOR])) for s, k in found)
+    assert counted == {
+        (domain, group, length): 2
         for domain in benchmark.DOMAINS_COMPOSED
+        for group in benchmark.GROUPS
         for length in benchmark.LENGTHS
+    }
+    for _, known in found:
+        assert all(benchmark.GROUPS[known.origin](total) for total in known.totals)
+
+
+def test_a_group_with_too_few_answers_has_no_long_sessions() -> None:
+    pairs = [(f"post {n}", Answer(f"answer {n}", 0)) for n in range(7)]
+    parts = benchmark.Parts(pairs, [], [], [], [], [])
+    made = benchmark.of_lengths(parts, 0, random.Random(1))
+    assert {(k.origin, len(k.totals)) for k in made.known} == {
+        (group, length) for group in ("no mechanism", "any") for length in (3, 6)
     }
 
 
@@ -500,26 +513,20 @@ def test_plain_means_are_measured_on_degraded_sessions_and_on_length() -> None:
     assert rows["turns"]["given_the_index"]["value"] == pytest.approx(-1.0)
 
 
-def of_length(total: int, length: int, risk: float) -> SessionTrace:
-    return watched([risk], kind="lengths", onset=None, totals=(total,) * length)
-
-
 @pytest.mark.usefixtures("quick")
-def test_a_risk_that_follows_the_labels_does_not_depend_on_length() -> None:
-    chance = np.random.default_rng(8)
-    fair, biased = [], []
-    for number in range(300):
-        length, total = benchmark.LENGTHS[number % 3], int(chance.integers(0, 7))
-        own = 0.9 - total / 10
-        fair.append(of_length(total, length, own + chance.normal(0, 0.02)))
-        biased.append(of_length(total, length, own + length / 100))
-    assert abs(figures.lengths(fair, "peer-support")["given_labelled"]["value"]) < 0.15
-    found = figures.lengths(biased, "peer-support")
-    assert found["sessions"] == 300
-    assert found["given_labelled"]["value"] > 0.8
-    low = found["by_third"]["low"]
-    assert low["12"] == pytest.approx(low["3"] + 0.09, abs=0.03)
-    assert low["6"] > found["by_third"]["high"]["6"]
+def test_more_evidence_shows_as_a_risk_that_moves_away_from_the_middle() -> None:
+    found = []
+    for length in benchmark.LENGTHS:
+        for group, risk in (("no mechanism", 0.5 + length / 30), ("strong", 0.5 - length / 30)):
+            about = {"kind": "lengths", "onset": None, "origin": group, "totals": (0,) * length}
+            found += [watched([risk], **about) for _ in range(4)]
+    rows = figures.lengths(found, "peer-support")
+    assert list(rows) == ["no mechanism", "strong"]
+    assert rows["no mechanism"]["sessions"] == 12
+    assert rows["no mechanism"]["mean"] == pytest.approx({"3": 0.6, "6": 0.7, "12": 0.9})
+    assert rows["no mechanism"]["spearman"]["value"] == pytest.approx(1.0)
+    assert rows["strong"]["spearman"]["value"] == pytest.approx(-1.0)
+    assert figures.lengths(found, "counselling") == {}
 
 
 @pytest.mark.usefixtures("quick")

@@ -108,14 +108,11 @@ def test_every_target_has_its_figure() -> None:
 
 
 def test_lengths_of_known_empathy_and_the_memory_have_tables() -> None:
-    lengths = {
-        domain: {
-            "sessions": 9,
-            "given_labelled": known(0.04),
-            "by_third": {"low": {"3": 0.4, "12": 0.6}, "high": {"3": 0.2, "12": 0.1}},
-        }
-        for domain in DOMAINS
+    rows = {
+        "no mechanism": {"sessions": 9, "mean": {"3": 0.4, "12": 0.6}, "spearman": known(0.5)},
+        "strong": {"sessions": 6, "mean": {"3": 0.2}, "spearman": known(-0.4)},
     }
+    lengths = dict.fromkeys(DOMAINS, rows)
     own = {name: known(0.9) for name in ("composed", "none_v_strong_soon", "task_v_strong_soon")}
     own["none_v_untouched_end"] = known(0.7)
     own |= {"alerts": {"none": 52.0, "strong": 4.0, "untouched": 30.0}, "median_delay": None}
@@ -124,11 +121,8 @@ def test_lengths_of_known_empathy_and_the_memory_have_tables() -> None:
         {"memory": "last three", "prior": None, "shipped": False, **own, "median_delay": 3.0},
     ]
     section = shipped_section({**REPORT, "bundle": "b 1", "lengths": lengths, "memory": memory})
-    assert row(section, "composed, counselling: partial correlation of the risk with length") == (
-        "| composed, counselling: partial correlation of the risk with length, given the labels "
-        "| ≤ 0.05 | 0.04 | 0.02 to 0.06 | yes, uncertain |"
-    )
-    assert "| peer-support | low | 0.40 | 0.60 |" in section
+    assert "| peer-support | no mechanism | 9 | 0.40 | 0.60 | 0.50 (0.48 to 0.52) |" in section
+    assert "| counselling | strong | 6 | 0.20 | – | -0.40 (-0.42 to -0.38) |" in section
     assert "| prior 0.03 (shipped) | 0.90 (0.88 to 0.92) |" in section
     assert section.rstrip().splitlines()[-1].endswith("| 52 | 4 | 30 | 3.0 |")
     assert "Whether length itself moves the risk is tested" in section
