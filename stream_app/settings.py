@@ -4,7 +4,7 @@ from datetime import timedelta
 from enum import Enum
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -129,8 +129,10 @@ class Settings(BaseSettings):
     topic_replication: int = Field(1, ge=1, description="Replicas of topics that are created")
     declare_topics: bool = Field(True, description="Create missing topics at start")
 
-    score_schema: Literal[1, 2] = Field(
+    score_schema: int = Field(
         1,
+        ge=1,
+        le=2,
         description="Version of the turn and session scores that workers publish; 2 is compact and "
         "needs the bundle's manifest to be read",
     )
