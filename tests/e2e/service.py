@@ -167,6 +167,7 @@ def stored(service: Service) -> dict[Any, Any]:
             points.setdefault(row["session_id"], []).append([row["seq"], row["low_empathy_risk"]])
     for row in service.rows(tables.session_scores):
         values = {name: value for name, value in row.items() if not name.endswith("_at")}
+        del values["activity_hour"]  # that of last_activity_at
         interval = [values.pop("empathy_low"), values.pop("empathy_high")]
         values["empathy_interval"] = None if None in interval else interval
         values["risk_by_turn"] = sorted(points.get(row["session_id"], []))
