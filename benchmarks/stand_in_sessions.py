@@ -1,7 +1,7 @@
 """Stand-ins for the ONNX sessions of a scorer: they answer at once with outputs of the real ones.
 
 Everything else of the scorer stays: tokeniser, batches, windows, calibration, rationales. So a
-profile shows the work beside the model, with scores and rationales as likely as real ones. The
+profile shows the work outside the model, with scores and rationales as likely as real ones. The
 scores of a turn mean nothing: its outputs are those of another turn.
 """
 

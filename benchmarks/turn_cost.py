@@ -1,4 +1,4 @@
-"""``python -m benchmarks.turn_cost``: CPU of a turn beside the model, by part.
+"""``python -m benchmarks.turn_cost``: CPU of a turn outside the model, by part.
 
 The worker's own code processes turns in one thread, with stand-ins for the ONNX sessions
 (``stand_in_sessions``) and without a broker: decoded, encoded ahead, scored, committed to a real
@@ -288,7 +288,7 @@ def main() -> None:
         raise SystemExit(f"error: {problem}") from problem
     tokens = sum(turn.tokens for turn in turns) / len(turns)
     print(
-        f"µs of CPU a turn beside the model, {given.database}, {given.sessions} open sessions, "
+        f"µs of CPU a turn outside the model, {given.database}, {given.sessions} open sessions, "
         f"{tokens:.1f} tokens a turn, medians of {given.rounds} rounds, "
         f"scaled to a machine on which the reference takes {REFERENCE_US:.0f} µs\n"
     )

@@ -3,6 +3,7 @@
 __all__ = [
     "bundle_comparison",
     "document",
+    "exported",
     "folds",
     "low_empathy",
     "metrics",

@@ -141,7 +141,7 @@ async def test_scores_of_version_2_are_passed_on_in_version_1(store: Store) -> N
     await reader._batch(consumer, RoutingCache(store, time.monotonic))
     with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
         [event] = [event for event in missed if event.kind is LiveEventKind.TURN]
-    found = decode(event.data.encode())
+    found = decode(event.message)
     assert isinstance(found, TurnScore)
     assert (found.bundle, found.perceived) == ("known", {"engagement": 0.4321})
     assert (found.confidence, found.stage) == (0.9, Stage.FINAL)

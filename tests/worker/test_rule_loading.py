@@ -130,7 +130,7 @@ class Exhausted:
 
 def test_a_failing_rule_is_reported_once_and_stops_nothing(world: World) -> None:
     [rule] = rules_of(rule_text("broken", when="turns > 1")).rules
-    broken = structs.replace(rule.when, program=Exhausted())
+    broken = structs.replace(rule.when, program=Exhausted(), test=None)
     rules = RuleSet((structs.replace(rule, when=broken), *rules_of(EAGER_TEXT).rules), "d" * 16)
     world.reloader._alerting.adopt(rules)
     with structlog.testing.capture_logs() as logs:

@@ -1,3 +1,3 @@
 """A language model as second coder: codebooks as prompts to an OpenAI-compatible endpoint."""
 
-__all__ = []
+__all__ = ["codebook", "items"]
