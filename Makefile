@@ -100,8 +100,7 @@ train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and
 test-models: check-models ## Types and tests of models/ and export/
 	$(TRAIN)/bin/python -m pytest $(PARALLEL) tests/models tests/export
 
-# It continues from the cache of `check`, so with both it waits: two at once would write one cache.
-check-models: train-env $(if $(filter test check,$(MAKECMDGOALS)),check) ## Types, with those of models/ and export/
+check-models: train-env ## Types, with those of models/ and export/
 	$(TRAIN)/bin/mypy $(addprefix -p ,$(PACKAGES))
 
 DATA_DIR := $(if $(DATA),--data-dir $(DATA))

@@ -16,12 +16,13 @@ import typer
 from numpy.typing import NDArray
 
 from models.data import epitome
-from models.data.corpora import Conversation, resolve_data_dir
-from models.data.split import DESCRIPTION, key_of, part_of
+from models.data.corpora import resolve_data_dir
+from models.data.split import DESCRIPTION, key_of
 from models.evaluate import document
 from models.evaluate.exported import Measured, measured
 from models.evaluate.report import rationale, rounded
 from models.labels import RATIONALE_ORDER
+from models.perceived import left_out_of
 from models.resampling import interval
 from stream_app.inference import bundle as bundles
 
@@ -66,11 +67,6 @@ def _figure(name: str, masks: _Masks, rows: Ints) -> float:
     return float(rationale([gold[row] for row in rows], [given[row] for row in rows])[name])
 
 
-def held_out(data_dir: Path, seed: int) -> list[Conversation]:
-    """EPITOME's pairs that training with this seed left out."""
-    return [item for item in epitome.load(data_dir) if part_of(key_of(item), seed) == "test"]
-
-
 def main(
     bundle: Annotated[Path, typer.Option(help="Name of a shipped bundle, or a folder.")] = Path(
         "default"
@@ -84,7 +80,7 @@ def main(
     training = shipped.manifest.training
     if training.get("split") != DESCRIPTION:
         raise SystemExit(f"error: {bundle} left out no tenth of the corpora in training")
-    pairs = held_out(resolve_data_dir(data_dir), int(training["seed"]))
+    pairs = left_out_of(list(epitome.load(resolve_data_dir(data_dir))), training)
     rows = rationale_rows(measured(shipped, pairs), [key_of(item) for item in pairs])
     content = rounded({"bundle": shipped.manifest.bundle_id, "rows": rows})
     out.mkdir(parents=True, exist_ok=True)

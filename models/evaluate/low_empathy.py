@@ -80,9 +80,7 @@ change sets how soon. The same bundle on the same peer-support sessions with oth
 plain means of the expected totals in place of the risk. Every row has its own alert threshold: the
 lowest at which at most one in twenty of its own empathic controls fires. No row reaches all
 targets: what notices a degraded session sooner ranks steady sessions worse, and alerts in more of
-the untouched chats, whose second half shows less empathy than the first (clients call for less of
-it). The shipped prior is the compromise; a threshold chosen for more detections would raise the
-alerts in ordinary chats alike."""
+the untouched chats."""
 CONFOUND_NOTES = """\
 Spearman's correlation of the risk with measures of length over real sessions: alone, and with the
 index held constant (ranks). The target of 0.05 is missed by construction where few sessions are

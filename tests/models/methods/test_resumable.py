@@ -51,7 +51,7 @@ def test_a_continued_training_gives_the_same_weights(tmp_path: Path, stop: int) 
         weights(checkpoint, stop)
     assert checkpoint.is_file() == (stop >= EVERY)
     assert torch.equal(weights(checkpoint), weights(None))
-    assert not checkpoint.exists(), "a finished training starts anew the next time"
+    assert not checkpoint.exists(), "a finished training leaves no checkpoint"
 
 
 def test_another_setting_has_another_checkpoint(tmp_path: Path) -> None:
