@@ -26,8 +26,6 @@ from benchmarks.web_load.visits import Stream, Visit
 
 LATE: Final = 30.0
 """Seconds after which a request counts as failed."""
-SAMPLED: Final = 10
-"""Of so many turns on a stream, one has its delay measured."""
 OPENING: Final = 30.0
 """Seconds that the streams have to open before the clock starts anyway."""
 LEAD: Final = 1.0
@@ -86,17 +84,15 @@ class Streams:
         self.began = math.inf
 
     def receive(self, chunk: bytes) -> None:
-        """Count the events of a chunk, and note some of its turns."""
+        """Count the events of a chunk, and note its turns."""
         now = time.time()
         if now < self.began:
             return
         self.counts["events"] += chunk.count(b"event: ")
         self.counts["resyncs"] += chunk.count(b"event: resync")
         for found in _TURN.finditer(chunk):
-            self.counts["turns"] += 1
-            if self.counts["turns"] % SAMPLED == 0:
-                session, seq, stage = found.groups()
-                self.arrivals.append(Arrival(session.decode(), int(seq), stage.decode(), now))
+            session, seq, stage = found.groups()
+            self.arrivals.append(Arrival(session.decode(), int(seq), stage.decode(), now))
 
 
 async def watch(job: Job, stream: Stream, tls: ssl.SSLContext, seen: Streams) -> None:

@@ -15,7 +15,10 @@ from tests.web.people.longitudinal import WORLD
 
 HALF = timedelta(minutes=10)
 BEGIN = datetime.now(UTC) - timedelta(days=185)
-"""The simulated half-year contains the last finished quarter."""
+"""The simulated half-year contains the last finished quarter, on whatever day it is.
+
+Its weeks have enough sessions that none is hidden for having too few clients.
+"""
 CLICKS = "Number(sessionStorage.getItem('clicks'))"
 
 
@@ -23,7 +26,7 @@ CLICKS = "Number(sessionStorage.getItem('clicks'))"
 def web(new_web: NewWeb) -> ScoredWeb:
     """Two live sessions, one with a firing alert, beside months of simulated ones."""
     web = new_web()
-    simulated_store.write(simulate(replace(WORLD, begins=BEGIN)), web.store)
+    simulated_store.write(simulate(replace(WORLD, begins=BEGIN, sessions_a_month=24)), web.store)
     web.play_sample("counselling-05", "calm", ago=HALF, until=8)
     web.play_sample("customer-service-02", "bad", ago=HALF, until=12, counsellor="cleo@example.org")
     rollups.rebuild(web.store)
