@@ -31,7 +31,7 @@ DOCUMENT: Final = Path("docs/pages.md")
 PEOPLE: Final = {"supervisor": "sue", "counsellor": "cleo", "analyst": "ana", "admin": "ada"}
 SPEAKER: Final = "cleo@example.org"
 NO_PAGES: Final = re.compile(
-    r"/(healthz|readyz|sign-in/.*|.*/card|.*/now|.*/interventions|sessions/\{session_id\}/turns/\{seq\}|.*/table|.*/file)"
+    r"/(healthz|readyz|sign-in/.*|live-total|.*/card|.*/now|.*/interventions|sessions/\{session_id\}/turns/\{seq\}|.*/table|.*/file)"
 )
 """Health checks, redirects, parts of pages and files."""
 LOOKS: Final[tuple[dict[str, Any], ...]] = tuple(
