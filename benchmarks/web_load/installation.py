@@ -165,12 +165,14 @@ class Installation:
             connection.exec_driver_sql(_STILL_FIRING)
         for _ in rollups.update(store):
             pass
-        store.close()
         say(f"{history:,} turns of history")
         read = self._options.size(READ_SESSIONS, 10)
         self.write_at_once(Flow(0.0, read * READ_TURNS, read, READ, 0))
         OpenSessions(self.settings, LIVE, self._sessions)
         written = self.write_at_once(Flow(0.0, self._sessions, self._sessions, LIVE))
+        with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("VACUUM ANALYZE")  # else autovacuum takes a core meanwhile
+        store.close()
         say(f"{self._sessions:,} open sessions; unscheduled {written.rate:.0f} turns/s")
 
     def _people(self) -> list[Visitor]:
