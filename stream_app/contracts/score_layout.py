@@ -1,7 +1,7 @@
 """The order of a bundle's heads and labels, by which compact scores leave out their names.
 
 It follows from the bundle's manifest: the heads of a turn's role in the manifest's order, each with
-its labels in order. Probabilities are whole ten-thousandths: they are reproducible within 5e-4.
+its labels in order. Probabilities are whole ten-thousandths, reproducible within five of them.
 """
 
 from collections.abc import Iterable, Mapping

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_app.contracts.events import Role
+from stream_app.contracts.score_layout import SCALE
 from stream_app.contracts.scores import MECHANISMS, TOTAL, Expressed, Level, Span
 from stream_app.core.crisis import CRISIS
 from stream_app.core.empathy import EmpathyModel
@@ -32,6 +33,9 @@ _HeadOutput = tuple[list[float], float, int]
 
 class OnnxScorer:
     """Scores with a bundle; thread-safe.
+
+    Probabilities and ``confidence`` are whole ten-thousandths, so that a score is the same where it
+    is used live, published in short form and stored.
 
     ``threads`` of each session on a CPU; the encoder computes ``at_once`` batches at a time.
     ``shared``: the scorer whose encoder and tokeniser it uses, for a head bundle
@@ -190,8 +194,10 @@ class OnnxScorer:
             [np.frombuffer(requests[i].turn.vectors, dtype=np.float16) for i in of_clients]
         )
         for name, probe in self._probes.items():
-            for i, p in zip(of_clients, probe.probabilities(vectors).tolist(), strict=True):
-                found[i].client[name] = {"no": 1.0 - p, "yes": p}
+            yes = np.rint(probe.probabilities(vectors) * SCALE)
+            shares = (np.stack([SCALE - yes, yes], axis=-1) / SCALE).tolist()
+            for i, (no, p) in zip(of_clients, shares, strict=True):
+                found[i].client[name] = {"no": no, "yes": p}
 
     @staticmethod
     def _outputs(head: HeadSpec, p: npt.NDArray[np.float64]) -> list[_HeadOutput]:
@@ -199,7 +205,8 @@ class OnnxScorer:
         levels = (
             choose_labels(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
         )
-        return list(zip(p.tolist(), p.max(axis=-1).tolist(), levels, strict=True))
+        shares = rounded(p)
+        return list(zip(shares.tolist(), shares.max(axis=-1).tolist(), levels, strict=True))
 
     @staticmethod
     def _scores(request: ScoringRequest, outputs: list[tuple[HeadSpec, _HeadOutput]]) -> HeadScores:
@@ -229,7 +236,7 @@ class OnnxScorer:
             expressed=expressed,
             perceived=perceived,
             client=client,
-            confidence=sum(tops) / len(tops) if tops else 0.0,
+            confidence=round(sum(tops) / len(tops), 4) if tops else 0.0,
             abstained=abstained,
         )
 
@@ -240,6 +247,11 @@ def choose_labels(
     """The label with the largest log probability plus offset: [..., labels] to [...]."""
     shifted = np.log(np.asarray(probabilities) + EPSILON) + (offsets or 0.0)
     return np.asarray(shifted.argmax(axis=-1))
+
+
+def rounded(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Probabilities as the nearest whole ten-thousandths; their sum may differ a little from 1."""
+    return np.asarray(np.rint(probabilities * SCALE) / SCALE)
 
 
 def calibrate(head: HeadSpec, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Packs the JSON of a turn's scores for PostgreSQL: names in one byte, numbers in eight.
+"""Packs the JSON of a turn's scores for PostgreSQL: names in one byte, probabilities in two.
 
 A value is a tag and its content; counts and lengths of names are one byte, numbers big-endian ::
 
@@ -11,21 +11,26 @@ A value is a tag and its content; counts and lengths of names are one byte, numb
     08 object          count, then for each: name, double (8)
     09 level           level (1), count, double (8) each, count, (start, end) (2 + 2) each
     0A text            its place in ``NAMES``
+    0B object          count, then for each: name, ten-thousandths (2)
+    0C level           level (1), count, ten-thousandths (2) each, count, (start, end) (2 + 2) each
     name               its place in ``NAMES``, or FF, length and UTF-8
 
-``migrations/versions/0038_packed_scores.py`` has the same in SQL: ``rapport_json(packed)`` and
-``rapport_pack(json)``. SQLite stores JSON. Numbers are exact: rules are tried on stored scores and
-give what they gave live.
+``migrations/versions/0039_short_probabilities.py`` has the same in SQL: ``rapport_json(packed)``
+and ``rapport_pack(json)``. SQLite stores JSON. Numbers are exact, because the probabilities of a
+score are whole ten-thousandths and others are written as doubles (08, 09): rules are tried on
+stored scores and give what they gave live.
 """
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, Final
 
 from sqlalchemy import JSON, Dialect, LargeBinary, TypeDecorator
 from sqlalchemy.types import TypeEngine
 
+from stream_app.contracts.score_layout import SCALE
 from stream_app.contracts.scores import Level
 from stream_app.errors import StoreError
 
@@ -45,6 +50,7 @@ _PLACES: Final = {name: bytes([place]) for place, name in enumerate(NAMES)}
 _INLINE: Final = 0xFF
 _MOST: Final = 0xFFFF
 _LEVEL_NAMES: Final = {"level", "probabilities", "rationale"}
+_Reader = Callable[[bytes, int], tuple[Any, int]]
 _TWO: Final = struct.Struct(">H")
 _DOUBLE: Final = struct.Struct(">d")
 
@@ -60,7 +66,9 @@ _DOUBLE: Final = struct.Struct(">d")
     _NUMBERS,
     _LEVEL,
     _NAME,
-) = range(11)
+    _SHARES,
+    _LEVEL_SHARES,
+) = range(13)
 
 
 class PackedJson(TypeDecorator[Any]):
@@ -165,27 +173,45 @@ def _write_numbers(out: bytearray, names: tuple[str, ...], value: Mapping[str, A
     """Write an object of numbers whose names are frequent; return False for another one."""
     if not names or type(value[names[0]]) is not float:
         return False
-    layout, template = _numbers_layout(names)
-    if layout is None:
+    layouts = _numbers_layouts(names)
+    if layouts is None:
         return False
-    parts = template.copy()
-    parts[3::2] = value.values()
+    for numbers, (layout, template) in zip(
+        (_shares(value.values()), value.values()), layouts, strict=True
+    ):
+        if numbers is not None:
+            parts = template.copy()
+            parts[3::2] = numbers
+            with suppress(struct.error):  # it has something else than numbers
+                out += layout.pack(*parts)
+                return True
+    return False
+
+
+def _shares(values: Collection[Any]) -> list[int] | None:
+    """Probabilities in ten-thousandths; None if one is not a whole number of them."""
     try:
-        out += layout.pack(*parts)
-    except struct.error:
-        return False
-    return True
+        units = [int(value * SCALE + 0.5) for value in values]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    exact = all(unit / SCALE == value for unit, value in zip(units, values, strict=True))
+    return units if exact and max(units, default=0) <= _MOST else None
 
 
 @lru_cache(4096)
-def _numbers_layout(names: tuple[str, ...]) -> tuple[struct.Struct | None, list[Any]]:
-    """The layout of an object with these names, and its bytes without the numbers."""
+def _numbers_layouts(
+    names: tuple[str, ...],
+) -> tuple[tuple[struct.Struct, list[Any]], tuple[struct.Struct, list[Any]]] | None:
+    """Layouts of an object with these names, of shares and of doubles; bytes without numbers."""
     if len(names) > _INLINE or not all(map(_PLACES.__contains__, names)):
-        return None, []
-    parts: list[Any] = [_NUMBERS, len(names)]
+        return None
+    parts: list[Any] = []
     for name in names:
-        parts += (_PLACES[name][0], 0.0)
-    return struct.Struct(">BB" + "Bd" * len(names)), parts
+        parts += (_PLACES[name][0], 0)
+    return (
+        (struct.Struct(">BB" + "BH" * len(names)), [_SHARES, len(names), *parts]),
+        (struct.Struct(">BB" + "Bd" * len(names)), [_NUMBERS, len(names), *parts]),
+    )
 
 
 def _is_level(value: Mapping[str, Any]) -> bool:
@@ -199,7 +225,11 @@ def _is_level(value: Mapping[str, Any]) -> bool:
 
 def _write_level(out: bytearray, level: int, probabilities: Any, rationale: Any) -> None:
     count = len(probabilities)
-    out += struct.pack(f">BBB{count}dB", _LEVEL, level, count, *probabilities, len(rationale))
+    shares = _shares(probabilities)
+    if shares is not None:
+        out += struct.pack(f">BBB{count}HB", _LEVEL_SHARES, level, count, *shares, len(rationale))
+    else:
+        out += struct.pack(f">BBB{count}dB", _LEVEL, level, count, *probabilities, len(rationale))
     for start, end in rationale:
         out += _TWO.pack(start) + _TWO.pack(end)
 
@@ -247,16 +277,16 @@ def _read_list(raw: bytes, at: int) -> tuple[list[Any], int]:
     return items, at
 
 
-def _read_object(raw: bytes, at: int, *, numbers: bool) -> tuple[dict[str, Any], int]:
+def _read_share(raw: bytes, at: int) -> tuple[float, int]:
+    return _TWO.unpack_from(raw, at)[0] / SCALE, at + 2
+
+
+def _read_object(raw: bytes, at: int, read: _Reader = _read) -> tuple[dict[str, Any], int]:
     count, at = raw[at], at + 1
     found: dict[str, Any] = {}
     for _ in range(count):
         name, at = _read_name(raw, at)
-        if numbers:
-            found[name] = _DOUBLE.unpack_from(raw, at)[0]
-            at += 8
-        else:
-            found[name], at = _read(raw, at)
+        found[name], at = read(raw, at)
     return found, at
 
 
@@ -267,27 +297,31 @@ def _read_name(raw: bytes, at: int) -> tuple[str, int]:
     return raw[at + 2 : end].decode(), end
 
 
-def _read_level(raw: bytes, at: int) -> tuple[dict[str, Any], int]:
+def _read_level(raw: bytes, at: int, read: _Reader) -> tuple[dict[str, Any], int]:
     level, count, at = raw[at], raw[at + 1], at + 2
-    probabilities = list(struct.unpack_from(f">{count}d", raw, at))
-    at += 8 * count
+    probabilities = []
+    for _ in range(count):
+        probability, at = read(raw, at)
+        probabilities.append(probability)
     spans, at = raw[at], at + 1
     ends = struct.unpack_from(f">{2 * spans}H", raw, at)
     rationale = [list(pair) for pair in zip(ends[::2], ends[1::2], strict=True)]
     return {"level": level, "probabilities": probabilities, "rationale": rationale}, at + 4 * spans
 
 
-_READERS: Final[tuple[Callable[[bytes, int], tuple[Any, int]], ...]] = (
+_READERS: Final[tuple[_Reader, ...]] = (
     lambda _, at: (None, at),
     lambda _, at: (True, at),
     lambda _, at: (False, at),
     _read_text,
     _read_number,
-    partial(_read_object, numbers=False),
+    _read_object,
     _read_list,
     lambda raw, at: (_TWO.unpack_from(raw, at)[0], at + 2),
-    partial(_read_object, numbers=True),
-    _read_level,
+    partial(_read_object, read=_read_number),
+    partial(_read_level, read=_read_number),
     lambda raw, at: (NAMES[raw[at]], at + 1),
+    partial(_read_object, read=_read_share),
+    partial(_read_level, read=_read_share),
 )
 """By tag."""

@@ -86,7 +86,7 @@ def test_probabilities_sum_to_one_and_levels_are_decided_from_them(
     for scores in scorer.score(requests(encoded(scorer, texts[:20]))):
         for name in MECHANISMS:
             level = scores.expressed.levels[name]
-            assert sum(level.probabilities) == pytest.approx(1.0)
+            assert sum(level.probabilities) == pytest.approx(1.0, abs=2e-4)  # each is rounded
             assert level.level == choose_labels(level.probabilities, offsets[name])
         assert scores.expressed.total == sum(
             scores.expressed.levels[name].level for name in MECHANISMS

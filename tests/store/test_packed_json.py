@@ -20,7 +20,7 @@ from stream_app.store.repository import Store
 from tests.store import databases
 
 names = st.sampled_from(NAMES) | st.text(max_size=12)
-shares = st.floats(0, 1, allow_nan=False)
+shares = st.integers(0, 10_000).map(lambda unit: unit / 10_000) | st.floats(0, 1)
 numbers = shares | st.floats(-1e6, 1e6) | st.integers(-(2**31), 2**31)
 spans = st.lists(st.tuples(st.integers(0, 65535), st.integers(0, 65535)), max_size=3)
 levels = st.builds(Level, st.integers(0, 2), st.lists(shares, min_size=3, max_size=3), spans)
@@ -35,12 +35,17 @@ values = st.recursive(
 )
 EXAMPLES: dict[str, Any] = {
     "nothing": {},
-    "probabilities": {"strategy": {"question": 0.12345, "others": 0.87655}},
+    "probabilities": {"strategy": {"question": 0.1234, "others": 0.8766}},
+    "longer probabilities": {"strategy": {"question": 0.12345, "others": 0.87655}},
+    "a long one among them": {"strategy": {"question": 0.5, "others": 0.123456}},
     "unknown names": {"tonality": {"wärm": 0.5, "kühl": 0.5}},
     "probabilities at the ends": {"perceived": {"engagement": 0.0, "sympathy": 1.0}},
     "a level": {
         "explorations": {"level": 2, "probabilities": [0.1, 0.2, 0.7], "rationale": [[0, 3]]},
         "empathy_total": 2,
+    },
+    "a level with a long probability": {
+        "explorations": {"level": 0, "probabilities": [1 / 3, 1 / 3, 0.3], "rationale": []}
     },
     "a level with more": {"level": 1, "probabilities": [0.5], "rationale": [], "note": "x"},
     "other numbers": [1.5, -2.25, 70000, -3, 3, 12345.6789, 0.1, 1e-30, 1 / 3, 1e6, 0.0],
@@ -80,7 +85,16 @@ def test_the_names_of_the_shipped_bundles_are_one_byte() -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"\x08\x01\x00", b"\x0c", b"\x0b\xfe", b"\x08\x00\x01\x00", b"\x05\x01"]
+    "damage",
+    [
+        b"",
+        b"\x08\x01\x00",
+        b"\x0d",
+        b"\x0b\xfe",
+        b"\x0b\x01\x00\x01",
+        b"\x08\x00\x01\x00",
+        b"\x05\x01",
+    ],
 )
 def test_damaged_bytes_are_refused(damage: bytes) -> None:
     with pytest.raises(StoreError, match="damaged"):
@@ -120,6 +134,10 @@ def test_scores_survive_the_migration_down_and_up(database: Store) -> None:
     query = sa.text(f"SELECT {', '.join(columns)} FROM shadow_scores")
     with store.transaction() as connection:
         connection.execute(insert, dict(zip(columns, map(pack, written), strict=True)))
+    schema.downgrade(store, "0038")
+    read = f"SELECT {', '.join(f'rapport_json({name})' for name in columns)} FROM shadow_scores"
+    with store.reading() as connection:
+        assert list(connection.execute(sa.text(read)).one()) == plain(written)
     schema.downgrade(store, "0037")
     with store.reading() as connection:
         assert list(connection.execute(query).one()) == plain(written)
