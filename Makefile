@@ -22,7 +22,7 @@ test test-slow test-services test-models: export OMP_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format docs release-notes schemas lock train-env folds evaluate methods train bundle nano bench benchmarks clean
+.PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format docs release-notes schemas lock train-env folds evaluate methods train bundle nano bench benchmarks compare clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -171,6 +171,9 @@ bench: install ## Compare the throughput of the pipeline and of the ONNX session
 
 benchmarks: $(DEV_STAMP) train-env ## Measure the tables of docs/performance.md (an hour on an idle machine)
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
+
+compare: $(DEV_STAMP) ## Compare this checkout's speed with a release's, REF=git reference (ten minutes)
+	$(BIN)/python -m benchmarks.release_comparison $(REF)
 
 clean: ## Remove environments and caches
 	rm -rf $(VENV) $(TRAIN) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
