@@ -1,8 +1,9 @@
 """Cost of a turn by its length: ``seconds = a + b x tokens``, fitted by least squares.
 
-``b`` is the encoder's arithmetic: operations per token divided by one core's operations per second.
-Measuring a machine with one encoder therefore predicts its rate with another one from the size of
-that encoder's graph.
+``b`` is the encoder. Of its time a share is spent in products with weights, which grow with their
+operations; the rest (activations, normalisation, attention between tokens) grows with the number of
+layers. Profiling a machine with one encoder therefore predicts its rate with another one of the
+same width from that encoder's graph.
 """
 
 from collections.abc import Sequence
@@ -32,17 +33,29 @@ class Cost(Struct, frozen=True):
         """
         return 1.0 / (self.a + self.b * tokens)
 
-    def giga_operations(self, mega_operations_a_token: float) -> float:
-        """Operations per second implied by the fit, in billions.
+    def giga_operations(self, mega_operations_a_token: float, products: float = 1.0) -> float:
+        """Operations per second in products, in billions; ``products``: their share of ``b``.
 
-        >>> round(Cost(a=0.001, b=0.0001).giga_operations(20.0))
-        200
+        >>> round(Cost(a=0.001, b=0.0001).giga_operations(20.0, products=0.5))
+        400
         """
-        return mega_operations_a_token / 1000.0 / self.b
+        return mega_operations_a_token / 1000.0 / (self.b * products)
 
-    def scaled(self, operations: float) -> "Cost":
-        """The predicted cost of an encoder with ``operations`` times the operations per token."""
-        return Cost(self.a, self.b * operations)
+    def of_encoder(self, other: "Scale", products: float) -> "Cost":
+        """The predicted cost of another encoder; ``products``: their share of ``b``.
+
+        >>> Cost(a=0.001, b=0.0001).of_encoder(Scale(operations=0.25, layers=0.5), products=0.6)
+        Cost(a=0.001, b=3.5e-05)
+        """
+        scale = products * other.operations + (1.0 - products) * other.layers
+        return Cost(self.a, round(self.b * scale, 12))
+
+
+class Scale(Struct, frozen=True):
+    """Operations per token and layers of an encoder, relative to those of the fitted one."""
+
+    operations: float = 1.0
+    layers: float = 1.0
 
 
 def fit(points: Sequence[Point]) -> Cost:

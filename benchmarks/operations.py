@@ -1,4 +1,4 @@
-"""Count an encoder graph's operations: ``python -m benchmarks.operations encoder.onnx``.
+"""Count an encoder graph's operations and layers: ``python -m benchmarks.operations encoder.onnx``.
 
 Runs in the training environment, which has the ``onnx`` package. Counts two operations per token
 for each weight of a matrix product; attention between tokens, a few percent at a turn's length, is
@@ -10,20 +10,31 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+from msgspec import Struct
+
 from benchmarks import environments, processes
 
-MATRIX_PRODUCTS: Final = frozenset(
+WEIGHT_PRODUCTS: Final = frozenset(
     (
         *("MatMul", "Gemm", "MatMulInteger", "DynamicQuantizeMatMul", "QLinearMatMul", "QGemm"),
         *("FusedMatMul", "FusedGemm", "MatMulIntegerToFloat", "Attention", "QAttention"),
     )
 )
+SOFTMAX: Final = frozenset(("Softmax", "Attention", "QAttention"))
 PASS_ON: Final = frozenset(("Cast", "DequantizeLinear", "Identity", "Transpose"))
 """Operators that pass a weight through unchanged."""
 
 
-def mega_operations(graph: Path) -> float:
-    """Millions of operations per token, counted in the training environment.
+class EncoderSize(Struct, frozen=True):
+    """Millions of operations per token in products with weights, and layers."""
+
+    mega_operations: float
+    layers: int
+
+
+def size(graph: Path) -> EncoderSize:
+    """Count in the training environment.
 
     Raises:
         Unavailable: there is no training environment.
@@ -35,11 +46,11 @@ def mega_operations(graph: Path) -> float:
         text=True,
         check=True,
     )
-    return float(done.stdout)
+    return msgspec.json.decode(done.stdout, type=EncoderSize)
 
 
-def counted(graph: Path) -> float:
-    """Millions of operations per token."""
+def counted(graph: Path) -> EncoderSize:
+    """Count here. A layer has one softmax, that of its attention."""
     import onnx  # noqa: PLC0415  # only in the training environment
 
     model: Any = onnx.load(graph)
@@ -55,10 +66,11 @@ def counted(graph: Path) -> float:
             total += shape["K"] * shape["N"]
         elif node.op_type in PASS_ON and node.input[0] in sizes:
             sizes[node.output[0]] = sizes[node.input[0]]
-        elif node.op_type in MATRIX_PRODUCTS:
+        elif node.op_type in WEIGHT_PRODUCTS:
             total += next((sizes[name] for name in node.input if name in sizes), 0)
-    return 2.0 * total / 1e6
+    layers = sum(node.op_type in SOFTMAX for node in model.graph.node)
+    return EncoderSize(2.0 * total / 1e6, layers)
 
 
 if __name__ == "__main__":
-    print(counted(Path(sys.argv[1])))
+    print(msgspec.json.encode(counted(Path(sys.argv[1]))).decode())

@@ -50,7 +50,7 @@ def _nano(found: length.Result) -> tuple[str, Cost] | None:
     mixtures = [item for item in found.lengths if item.mixture]
     if not found.others or not mixtures:
         return None
-    other = min(found.others, key=lambda item: item.mega_operations)
+    other = min(found.others, key=lambda item: item.size.mega_operations)
     a_token = 1.0 / (median(other.bare) * other.tokens)
     return other.bundle, Cost(a=median(mixtures[0].overheads) / 1e6, b=a_token)
 

@@ -1,8 +1,9 @@
 """Cost by length of a turn, and a model that predicts turns per second from it.
 
 The model is fitted on turns of one length each and tested on the mixture of lengths used by all
-other tables, and, if more bundles are shipped, on their encoders. Each round is fitted and tested
-separately, and the median error is shown, so that drifts in machine load cancel out.
+other tables, and, if more bundles are shipped, on their encoders, for which each round profiles how
+the fitted encoder's time divides (``benchmarks.cost``). Each round is fitted and tested separately,
+and the median error is shown, so that drifts in machine load cancel out.
 """
 
 from collections.abc import Sequence
@@ -11,18 +12,33 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import consumer_group, cost, markdown, onnx_only, operations, testbed, workload
-from benchmarks.cost import Point
+from benchmarks import (
+    consumer_group,
+    cost,
+    markdown,
+    onnx_only,
+    operations,
+    operators,
+    testbed,
+    workload,
+)
+from benchmarks.cost import Point, Scale
 from benchmarks.errors import Unavailable
+from benchmarks.operations import EncoderSize
 from benchmarks.options import Options
 from benchmarks.rounds import median
 from benchmarks.workload import Turn
 from stream_app.inference import bundle as bundles
+from stream_app.settings import Settings
 
 NAME: Final = "length"
 TITLE: Final = "Turn length and the cost model"
 LENGTHS: Final = (4, 8, 16, 32, 64, 128)
 SESSIONS: Final = 64
+PROFILED: Final = 512
+"""Turns of the mixture that are profiled in a round."""
+WEIGHT_PRODUCT: Final = "MatMulIntegerToFloat"
+"""The operator of products with weights in the shipped graphs of eight bits."""
 WANTED: Final = 0.15
 """Allowed relative error of the model on turns and encoders that it was not fitted on."""
 
@@ -41,16 +57,20 @@ class OtherBundle(Struct):
     """Another encoder on the mixture: turns per second of its sessions alone."""
 
     bundle: str
-    mega_operations: float
+    size: EncoderSize
     tokens: float
     bare: list[float]
 
 
 class Result(Struct):
-    """``mega_operations``: of the encoder per token; None if they could not be counted."""
+    """``size``: of the encoder; None if it could not be counted.
+
+    ``products``: by round, the share of products with weights in the encoder's time.
+    """
 
     bundle: str
-    mega_operations: float | None
+    size: EncoderSize | None
+    products: list[float]
     lengths: list[Length]
     others: list[OtherBundle]
 
@@ -64,9 +84,10 @@ def measure(options: Options) -> Result:
     ]
     mixture = workload.turns(options.size(2000, 120))
     lengths = [_length(turns, mixture=False) for turns in sets] + [_length(mixture, mixture=True)]
-    manifest, counted = bundles.load(options.bundle).manifest, _operations(options.bundle)
-    paths = [] if counted is None else options.other_bundles()
-    others = [(path, _other(path, mixture)) for path in paths]
+    manifest, counted = bundles.load(options.bundle).manifest, _size(options.bundle)
+    found = [(path, _other(path, mixture)) for path in options.other_bundles()]
+    others = [(path, other) for path, other in found if other is not None]
+    products = []
     with testbed.opened(options.bundle, options.kafka) as bed:
         for number in range(options.rounds):
             with consumer_group.workers(bed.deployment()) as workers:
@@ -81,28 +102,38 @@ def measure(options: Options) -> Result:
                     options.say(
                         f"round {number + 1}: {length.tokens:.1f} tokens: {burst.rate:.1f} turns/s"
                     )
+                products.append(_products(options))
                 for path, other in others:
                     with onnx_only.model_processes(path, mixture) as processes:
                         other.bare.append(processes.rate())
-    return Result(manifest.bundle_id, counted, lengths, [other for _, other in others])
+    return Result(manifest.bundle_id, counted, products, lengths, [other for _, other in others])
 
 
 def _length(turns: list[Turn], *, mixture: bool) -> Length:
     return Length(sum(turn.tokens for turn in turns) / len(turns), mixture, [], [], [])
 
 
-def _operations(bundle: Path) -> float | None:
+def _products(options: Options) -> float:
+    """The share of products with weights in the encoder's time."""
+    batch = Settings().batch_max
+    spent = operators.measure(options.bundle, options.size(PROFILED, 64), batch).encoder
+    return spent.get(WEIGHT_PRODUCT, 0.0) / sum(spent.values())
+
+
+def _size(bundle: Path) -> EncoderSize | None:
     graph = bundle / bundles.load(bundle).manifest.encoder.file
     try:
-        return operations.mega_operations(graph)
+        return operations.size(graph)
     except Unavailable:
         return None
 
 
-def _other(path: Path, turns: list[Turn]) -> OtherBundle:
+def _other(path: Path, turns: list[Turn]) -> OtherBundle | None:
+    size = _size(path)
+    if size is None:
+        return None
     tokens = sum(turn.tokens for turn in turns) / len(turns)
-    name = bundles.load(path).manifest.bundle_id
-    return OtherBundle(name, _operations(path) or 0.0, tokens, [])
+    return OtherBundle(bundles.load(path).manifest.bundle_id, size, tokens, [])
 
 
 def table(result: Result) -> str:
@@ -130,8 +161,8 @@ def table(result: Result) -> str:
         for known, rates in ((fixed_bare, item.bare), (fixed_ours, item.ours))
     ]
     for other in result.others:
-        larger = other.mega_operations / (result.mega_operations or 1.0)
-        unseen.append(off(fixed_bare, other.tokens, other.bare, larger))
+        scale = _scale(other.size, result.size)
+        unseen.append(off(fixed_bare, other.tokens, other.bare, scale, result.products))
         what = f"{other.tokens:.1f} (mixture, {other.bundle})"
         rows.append([what, f"{median(other.bare):.1f}", _shown(unseen[-1]), "", "", ""])
     head = [
@@ -150,18 +181,29 @@ def table(result: Result) -> str:
     return f"{_words(result, sessions, worker)} {verdict}\n\n{markdown.table(head, rows)}"
 
 
+def _scale(other: EncoderSize, fitted: EncoderSize | None) -> Scale:
+    if fitted is None:
+        return Scale()
+    return Scale(
+        other.mega_operations / fitted.mega_operations, other.layers / max(1, fitted.layers)
+    )
+
+
 def _words(result: Result, sessions: cost.Cost, worker: cost.Cost) -> str:
     words = [
         f"{name}: {1e6 * found.a:.0f} µs a turn + {1e6 * found.b:.1f} µs a token."
         for name, found in (("ONNX sessions", sessions), ("One worker", worker))
     ]
-    if result.mega_operations is None:
-        words.append("Operations of the encoder: not measured.")
+    if result.size is None:
+        words.append("Size of the encoder: not measured.")
     else:
+        share = median(result.products)
+        rate = sessions.giga_operations(result.size.mega_operations, share)
         words.append(
-            f"The encoder of {result.bundle} needs {result.mega_operations:.1f} million operations "
-            f"per token, so a core performs {sessions.giga_operations(result.mega_operations):.0f} "
-            "billion per second."
+            f"The encoder of {result.bundle} has {result.size.layers} layers and needs "
+            f"{result.size.mega_operations:.1f} million operations per token in products with "
+            f"weights, which take {100 * share:.0f} % of its time, so a core performs {rate:.0f} "
+            "billion per second in them."
         )
     return " ".join(words)
 
@@ -170,7 +212,8 @@ def off(
     known: Sequence[tuple[float, Sequence[float]]],
     tokens: float,
     measured: Sequence[float],
-    operations: float = 1.0,
+    scale: Scale | None = None,
+    products: Sequence[float] = (),
 ) -> float:
     """The model's relative error: the median over the rounds.
 
@@ -178,7 +221,8 @@ def off(
         known: lengths with their rates by round, for fitting the model.
         tokens: the mean length to predict.
         measured: its rates by round.
-        operations: operations of the measured encoder, relative to the fitted one's.
+        scale: of the measured encoder, if it is not the fitted one.
+        products: by round, the share of products in the time of the fitted one.
 
     >>> off([(10, [500.0, 50.0]), (30, [250.0, 25.0])], 70, [125.0, 12.5])
     0.0
@@ -186,7 +230,9 @@ def off(
     errors = []
     for number, rate in enumerate(measured):
         fitted = cost.fit([Point(length, rates[number]) for length, rates in known])
-        errors.append(cost.error(fitted.scaled(operations).rate(tokens), rate))
+        if scale is not None:
+            fitted = fitted.of_encoder(scale, products[number])
+        errors.append(cost.error(fitted.rate(tokens), rate))
     return median(errors)
 
 

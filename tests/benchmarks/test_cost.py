@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import cost
-from benchmarks.cost import Cost, Point
+from benchmarks.cost import Cost, Point, Scale
+from benchmarks.parts import length
 from benchmarks.rounds import median, ratio
 
 
@@ -23,11 +24,24 @@ def test_every_length_has_the_same_weight() -> None:
         assert cost.error(found.rate(point.tokens), point.rate) == pytest.approx(0.0, abs=1e-3)
 
 
-def test_an_encoder_of_half_the_operations_costs_half_a_token() -> None:
+def test_only_products_grow_with_an_encoders_operations() -> None:
     found = Cost(0.0004, 0.0001)
-    half = found.scaled(0.5)
-    assert half.rate(20) == pytest.approx(1 / (0.0004 + 0.001))
-    assert half.giga_operations(10.0) == pytest.approx(found.giga_operations(20.0))
+    assert found.of_encoder(Scale(), 0.7) == found
+    other = Scale(operations=0.25, layers=0.5)
+    assert found.of_encoder(other, 1.0).b == pytest.approx(0.25 * found.b)
+    assert found.of_encoder(other, 0.0).b == pytest.approx(0.5 * found.b)
+    assert found.of_encoder(other, 0.7).a == found.a
+
+
+@given(operations=st.floats(0.1, 10), layers=st.floats(0.1, 10), products=st.floats(0, 1))
+def test_a_prediction_from_the_true_shares_has_no_error(
+    operations: float, layers: float, products: float
+) -> None:
+    known = [(tokens, [1.0 / (0.0001 + 0.00005 * tokens)]) for tokens in (4.0, 16.0, 64.0)]
+    b = 0.00005 * (products * operations + (1.0 - products) * layers)
+    measured = [1.0 / (0.0001 + b * 23.0)]
+    found = length.off(known, 23.0, measured, Scale(operations, layers), [products])
+    assert found == pytest.approx(0.0, abs=1e-3)
 
 
 def test_a_single_length_gives_no_line() -> None:

@@ -8,6 +8,7 @@ from msgspec import structs
 from benchmarks import capacity, plan, reports, sizes, workload
 from benchmarks.capacity import Assumptions, Row, Speeds
 from benchmarks.cost import Cost
+from benchmarks.operations import EncoderSize
 from benchmarks.parts import sessions
 from benchmarks.parts.length import Length, OtherBundle
 from benchmarks.parts.length import Result as Lengths
@@ -146,11 +147,12 @@ def test_speeds_come_from_the_results(tmp_path: Path) -> None:
 
     by_length = Lengths(
         "whole",
-        20.0,
+        EncoderSize(20.0, 6),
+        [0.7],
         [length(8), length(64), length(23, mixture=True)],
         [
-            OtherBundle("half", 10.0, 20.0, [1.0]),
-            OtherBundle("nano", 5.0, 20.0, [2000.0, 4000.0, 3000.0]),
+            OtherBundle("half", EncoderSize(10.0, 3), 20.0, [1.0]),
+            OtherBundle("nano", EncoderSize(5.0, 2), 20.0, [2000.0, 4000.0, 3000.0]),
         ],
     )
     counts = [sessions.Count(n, [1.0], [1.0], [1.0], n, 200 + n * 0.04) for n in (100, 10_000)]

@@ -8,6 +8,7 @@ import pytest
 from benchmarks import markdown, reports
 from benchmarks.consumer_group import Flow
 from benchmarks.machine import Machine
+from benchmarks.operations import EncoderSize
 from benchmarks.parts import accelerator, alternatives, latency, length
 from benchmarks.parts.accelerator import Device
 from benchmarks.parts.alternatives import Line, Ratio
@@ -103,15 +104,15 @@ def test_the_cost_model_is_tested_on_unseen_lengths_and_encoders() -> None:
         rate = 1 / (0.0002 + 0.0001 * tokens)
         return Length(tokens, mixture, [rate], [rate / 1.25], [100.0])
 
-    half = OtherBundle("half", 10.0, 20.0, [1 / (0.0002 + 0.00005 * 20) * 1.1])
-    result = length.Result(
-        "whole", 20.0, [measured(8), measured(64), measured(23.0, mixture=True)], [half]
-    )
+    a_token = 0.0001 * (0.6 * 10.0 / 20.0 + 0.4 * 2 / 6)
+    small = OtherBundle("small", EncoderSize(10.0, 2), 20.0, [1 / (0.0002 + a_token * 20) * 1.1])
+    lengths = [measured(8), measured(64), measured(23.0, mixture=True)]
+    result = length.Result("whole", EncoderSize(20.0, 6), [0.6], lengths, [small])
     shown = length.table(result)
     assert "ONNX sessions: 200 µs a turn + 100.0 µs a token." in shown
-    assert "200 billion" in shown
+    assert "take 60 % of its time, so a core performs 333 billion" in shown
     assert "| 23.0 (mixture) | 400.0 | +0.0 % | 320.0 | +0.0 % | 100 |" in shown
-    assert "(mixture, half) | 916.7 | -9.1 %" in shown
+    assert "(mixture, small) | 1031.2 | -9.1 %" in shown
     assert "error is at most 9.1 %; 15 % are allowed" in shown
 
 
