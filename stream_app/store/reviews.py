@@ -325,6 +325,24 @@ def comment(store: Store, review: Review, seq: int, text: str) -> None:
         store.upsert(connection, table, [row], keep=False)
 
 
+def withdraw(store: Store, review: Review) -> None:
+    """Delete a review that is not signed off, with its answers and comments.
+
+    The other half of a double review goes on as a review by one person.
+
+    Raises:
+        StateConflict: the review is signed off.
+        NotFound: the review was erased or withdrawn in the meantime.
+    """
+    with store.transaction() as connection:
+        _lock_open(connection, review)
+        for table in (review_answers, review_comments, reviews):
+            connection.execute(sa.delete(table).where(table.c.review_id == review.review_id))
+        if review.pair_id is not None:
+            other = reviews.c.pair_id == review.pair_id
+            connection.execute(sa.update(reviews).where(other).values(pair_id=None))
+
+
 Pair = tuple[Scorecard, dict[str, tuple[int, int]]]
 """A double review: the scorecard, and both answers by criterion."""
 
@@ -390,7 +408,7 @@ def _lock_open(connection: Connection, review: Review) -> None:
     query = sa.select(reviews.c.signed_at).where(reviews.c.review_id == review.review_id)
     found = connection.execute(query.with_for_update()).first()
     if found is None:
-        raise NotFound("the review was erased in the meantime")
+        raise NotFound("the review was erased or withdrawn in the meantime")
     if found.signed_at is not None:
         raise StateConflict("this review is signed off and cannot be changed")
 

@@ -72,6 +72,7 @@ class ReviewContent:
 
     review: ReviewRead
     yours: bool
+    withdrawable: Annotated[bool, Field(description="Whether you may withdraw it now")]
     visible: Annotated[bool, Field(description="Whether you may see answers and comments")]
     criteria: list[CriterionRead]
     comments: list[ReviewComment]
@@ -148,6 +149,7 @@ def read(services: Services, person: Person, review_id: str) -> ReviewContent:
     return ReviewContent(
         read_review(review),
         yours,
+        _may_withdraw(person, review) and review.signed_at is None,
         visible,
         [
             _criterion(each, auto.get(each.name), content.answers.get(each.name))
@@ -182,6 +184,26 @@ def comment(services: Services, person: Person, review_id: str, seq: int, text: 
         StateConflict: it is signed off.
     """
     reviews.comment(services.store, _own(services, person, review_id), seq, text)
+
+
+def withdraw(services: Services, person: Person, review_id: str) -> ReviewRead:
+    """Delete an open review that this person assigned or was given; audited.
+
+    Raises:
+        NotFound: it does not exist, or was assigned by and to others.
+        StateConflict: it is signed off.
+    """
+    review = reviews.one(services.store, person.scope, review_id)
+    if not _may_withdraw(person, review):
+        raise NotFound("only who assigned a review and its reviewer can withdraw it")
+    reviews.withdraw(services.store, review)
+    detail = f"review by {review.reviewer} withdrawn"
+    audit.record(services.store, person.name, AuditAction.ASSIGN, review.session_id, detail)
+    return read_review(review)
+
+
+def _may_withdraw(person: Person, review: Review) -> bool:
+    return person.name in (review.person, review.reviewer)
 
 
 def _own(services: Services, person: Person, review_id: str) -> Review:

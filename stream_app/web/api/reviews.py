@@ -162,3 +162,11 @@ def comment_in_review(
     with as_http_errors():
         reviewing.comment(services, person, review_id, new.seq, new.comment.strip())
         return reviewing.read(services, person, review_id)
+
+
+@router.delete("/{review_id}", status_code=204)
+@needs(Right.ACT)
+def withdraw_review(services: ServicesDep, person: Supervisor, review_id: Identifier) -> None:
+    """Withdraw an open review that you assigned or were given, with its answers. Audited."""
+    with as_http_errors():
+        reviewing.withdraw(services, person, review_id)

@@ -18,6 +18,7 @@ from stream_app.web.auth import Supervisor
 from stream_app.web.console.rendering import render
 from stream_app.web.console.session import PAGE_TURNS, last_seq, page_of
 from stream_app.web.http_errors import as_http_errors
+from stream_app.web.path_segments import path_segment
 from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
@@ -93,6 +94,15 @@ def comment(
     with as_http_errors():
         reviewing.comment(services, person, review_id, seq, comment)
     address = f"/reviews/{review_id}?page={page_of(seq)}#turn-{seq}"
+    return RedirectResponse(address, status_code=303)
+
+
+@router.post("/reviews/{review_id}/withdraw")
+def withdraw(services: ServicesDep, person: Supervisor, review_id: Identifier) -> Response:
+    """Withdraw an open review, and show the reviews of its session."""
+    with as_http_errors():
+        withdrawn = reviewing.withdraw(services, person, review_id)
+    address = f"/sessions/{path_segment(withdrawn.session_id)}/reviews"
     return RedirectResponse(address, status_code=303)
 
 

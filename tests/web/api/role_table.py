@@ -129,6 +129,7 @@ API: Final[dict[tuple[str, str], Row]] = {
     ("put", "/reviews/{review_id}/comments"): Row(
         SUPERVISORS, (*ACT, *TEXT), {"seq": 1, "comment": "c"}
     ),
+    ("delete", "/reviews/{review_id}"): Row(SUPERVISORS, ACT),
     ("post", "/goals"): Row(SUPERVISORS, ACT, {**GOAL, "counsellor": "{counsellor}"}),
     ("get", "/goals"): Row(READERS, TEXT),
     ("get", "/goals/{goal_id}"): Row(READERS, TEXT, own=True, unseen=True),
@@ -217,6 +218,7 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("get", "/reviews/{review_id}"): Row(SUPERVISORS),
     ("post", "/reviews/{review_id}"): Row(SUPERVISORS, body={"answer-warmth": "1"}),
     ("post", "/reviews/{review_id}/comments"): Row(SUPERVISORS, body={"seq": 1, "comment": "c"}),
+    ("post", "/reviews/{review_id}/withdraw"): Row(SUPERVISORS),
     ("get", "/sessions/{session_id}/reviews"): Row(SUPERVISORS),
     ("post", "/sessions/{session_id}/reviews"): Row(
         SUPERVISORS, body={**REVIEW, "due": "2100-01-02"}, also=CONFLICT

@@ -167,6 +167,40 @@ def test_the_api_does_the_same(as_: As, filled: Store) -> None:
     assert reviews.count_open(filled, ALL_SESSIONS, "sue") == 0
 
 
+def test_who_assigned_a_review_withdraws_it_and_assigns_it_again(as_: As, filled: Store) -> None:
+    address = assigned(as_)
+    as_("sue").post(address, data={"answer-warmth": "2", "do": "save"})
+    as_("sue").post(f"{address}/comments", data={"seq": "1", "comment": "Here."})
+    assert "Withdraw this review" in as_("ben").get(address).text
+    assert "Withdraw this review" not in as_("pat").get(address).text
+    assert as_("pat").post(f"{address}/withdraw").status_code == 404
+    withdrawn = as_("ben").post(f"{address}/withdraw")
+    assert withdrawn.headers["location"] == PAGE
+    for table in (tables.reviews, tables.review_answers, tables.review_comments):
+        assert rows(filled, table) == []
+    assert as_("sue").get(address).status_code == 404
+    assert as_("sue").post(address, data={**EVERY, "do": "sign-off"}).status_code == 404
+    assert "review by sue withdrawn" in {each.detail for each in audit.latest(filled)}
+    assigned(as_)
+
+
+def test_a_reviewer_declines_through_the_api(as_: As, filled: Store) -> None:
+    path = f"/api/v1{assigned(as_)}"
+    assert as_("sue").get(path).json()["withdrawable"]
+    assert not as_("pat").get(path).json()["withdrawable"]
+    assert as_("sue").delete(path).status_code == 204
+    assert as_("sue").delete(path).status_code == 404
+    assert reviews.count_open(filled, ALL_SESSIONS, "sue") == 0
+
+
+def test_a_signed_review_is_not_withdrawn(as_: As) -> None:
+    address = assigned(as_)
+    as_("sue").post(address, data={**EVERY, "do": "sign-off"})
+    for name in ("sue", "ben"):
+        assert "Withdraw this review" not in as_(name).get(address).text
+        assert as_(name).post(f"{address}/withdraw").status_code == 409
+
+
 def pair(filled: Store, session_id: str = "north-0") -> tuple[str, str]:
     """A double review of a session by Sue and Ben; the addresses of their halves."""
     card = parse(DEFAULT_SCORECARDS.read_bytes(), "scorecards.yaml")["empathy"]
@@ -197,6 +231,16 @@ def test_double_reviews_are_blind_until_both_have_signed_off(as_: As, filled: St
     assert "An open question." in ben.get(of_sue).text
     assert "<b>hardly</b>" in sue.get(of_ben).text
     assert "the scores gave" in sue.get(of_sue).text
+
+
+def test_withdrawing_half_of_a_double_review_releases_the_other(as_: As, filled: Store) -> None:
+    of_sue, of_ben = pair(filled)
+    as_("sue").post(of_sue, data={**EVERY, "do": "sign-off"})
+    assert "answers can be read when" in as_("ben").get(of_sue).text
+    assert "The other reviewer goes on alone." in as_("ben").get(of_ben).text
+    assert as_("ben").post(f"{of_ben}/withdraw").status_code == 303
+    assert "<b>throughout</b>" in as_("pat").get(of_sue).text
+    assert ", double review" not in as_("sue").get("/reviews").text
 
 
 def test_agreement_is_shown_by_criterion(as_: As, filled: Store) -> None:
