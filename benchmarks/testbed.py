@@ -34,9 +34,7 @@ class Testbed:
         self.brokers = brokers
         self.bundle = bundle
         self.broker_name = "Apache Kafka" if kafka else "embedded"
-        self._broker_settings = (
-            {} if kafka else {"kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT}
-        )
+        self._broker_settings = {} if kafka else up.EMBEDDED_BROKER
         self._numbers = itertools.count(1)
         self._server: postgres.Server | None = None
 

@@ -118,6 +118,12 @@ class Settings(BaseSettings):
         ge=1.0,
         description="Seconds without a heartbeat until the group gives a worker's partitions away",
     )
+    kafka_fetch_wait: float = Field(
+        0.05,
+        ge=0.002,
+        le=5.0,
+        description="Seconds for which a broker may hold a worker's request while no turn arrives",
+    )
     topic_prefix: str = Field(
         "dialogue",
         pattern=r"^[a-zA-Z0-9._-]+$",

@@ -82,7 +82,7 @@ def run(settings: Settings, console: Console, turns: int) -> None:
         local = settings.model_copy(
             update={
                 "kafka_brokers": address,
-                "kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT,
+                **up.EMBEDDED_BROKER,
                 "database_url": SecretStr(f"sqlite:///{folder}/bench.db"),
                 "topic_partitions": 1,
             }

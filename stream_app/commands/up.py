@@ -12,6 +12,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from pydantic import SecretStr
@@ -30,8 +31,12 @@ from stream_app.store.people import PersonRole
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
 
-EMBEDDED_SESSION_TIMEOUT = 2.0
-"""The embedded broker delays every group join by half of this time, in whole seconds."""
+EMBEDDED_BROKER: Final = {"kafka_session_timeout": 2.0, "kafka_fetch_wait": 0.01}
+"""Settings for the embedded broker.
+
+It delays every group join by half of the session's time-out, in whole seconds. It looks for new
+records only twice while a fetch waits: a turn waits for half of that time.
+"""
 CONSOLE_PATIENCE = 30.0
 
 
@@ -74,7 +79,7 @@ def run(
         local = settings.model_copy(
             update={
                 "kafka_brokers": address,
-                "kafka_session_timeout": EMBEDDED_SESSION_TIMEOUT,
+                **EMBEDDED_BROKER,
                 "database_url": SecretStr(f"sqlite:///{folder}/rapport.db"),
                 "web_port": port,
                 "external_url": f"http://{settings.web_host}:{port}",

@@ -33,6 +33,8 @@ class RapportApp(faust.App):
     """Compares the group's committed offsets with the database's; blocks."""
     batch_max: int
     """Maximum number of events in a batch."""
+    fetch_wait: float
+    """Seconds for which a broker may block a fetch without records."""
 
     @property
     def offsets(self) -> OffsetTracker:
@@ -87,6 +89,7 @@ def create(settings: Settings) -> RapportApp:
         loghandlers=[],
     )
     app.batch_max = settings.batch_max
+    app.fetch_wait = settings.kafka_fetch_wait
     return app
 
 

@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-FETCH_WAIT_MS = 50
-"""How long a broker may block a fetch without records.
-
-Faust uses 1500 without a setting. Kafka answers as soon as a record arrives, but the embedded
-broker checks only twice in that time, which delays a record by up to 750 ms. With any broker, no
-other partition of that broker is fetched until the answer.
-"""
-
 FETCH_INTERVAL = 0.02
 """Seconds between a fetch that returned records and the next fetch from the same broker.
 
@@ -51,8 +43,10 @@ class LogReplaced(RapportError):
 
 class _Thread(AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
+        """Create a consumer whose fetches wait as set; Faust would let them wait for 1500 ms."""
         consumer = super()._create_worker_consumer(transport)
-        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001  # read at start
+        app = cast("RapportApp", self.consumer.app)
+        consumer._fetch_max_wait_ms = round(app.fetch_wait * 1000)  # noqa: SLF001  # read at start
         return consumer
 
     async def on_start(self) -> None:

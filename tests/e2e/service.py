@@ -49,7 +49,7 @@ class Service:
         url = changes.setdefault("database_url", SecretStr(databases.sqlite(folder / "rapport.db")))
         self.settings = Settings().model_copy(
             update={
-                "kafka_session_timeout": up.EMBEDDED_SESSION_TIMEOUT,
+                **up.EMBEDDED_BROKER,
                 **databases.keys(url.get_secret_value()),
                 "topic_partitions": 3,
                 "idle_check_every": 0.5,
