@@ -48,7 +48,9 @@ def any_of(column: ColumnElement[str], parameter: str) -> ColumnElement[bool]:
 @compiles(_AnyOf, "postgresql")
 def _in_array(element: _AnyOf, compiler: SQLCompiler, **options: Any) -> str:
     column, values = (compiler.process(each, **options) for each in element.clauses)
-    return f"{column} = ANY ({values})"
+    # The planner sees no list in a subquery and assumes a few values; of 100, it would scan tables
+    # of 10,000 rows, which takes ten times as long as the index.
+    return f"{column} = ANY ((SELECT {values})::varchar[])"
 
 
 @compiles(_AnyOf)

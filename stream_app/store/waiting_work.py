@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -22,12 +23,12 @@ def read(store: Store, scope: Scope, reviewer: str) -> WaitingWork:
     """Count both by one statement."""
     with store.reading() as connection:
         found = connection.execute(_both(scope), {"given_to": reviewer}).one()
-    return WaitingWork(*found)
+    return WaitingWork(found.reviews, found.disputes)
 
 
 @lru_cache(maxsize=SCOPES)
-def _both(scope: Scope) -> sa.Select[tuple[int, int]]:
+def _both(scope: Scope) -> sa.Select[Any]:
     return sa.select(
-        reviews.select_open(scope).scalar_subquery(),
-        disputes.select_waiting(scope).scalar_subquery(),
+        reviews.select_open(scope).scalar_subquery().label("reviews"),
+        disputes.select_waiting(scope).scalar_subquery().label("disputes"),
     )

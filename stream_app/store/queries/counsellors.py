@@ -100,4 +100,5 @@ def _stored() -> sa.CompoundSelect[tuple[str, datetime, datetime]]:
 
 def _read(store: Store, query: sa.Select[tuple[str, int, datetime, datetime]]) -> list[Counsellor]:
     with store.reading() as connection:
-        return [Counsellor(*row) for row in connection.execute(query)]
+        found = connection.execute(query).all()
+    return [Counsellor(speaker, number, first, last) for speaker, number, first, last in found]

@@ -369,7 +369,7 @@ _RISKS: Final = (
 
 def _risks(connection: sa.Connection, ids: list[str]) -> dict[tuple[str, str], list[RiskPoint]]:
     found: dict[tuple[str, str], list[RiskPoint]] = defaultdict(list)
-    for session_id, bundle, *point in connection.execute(_RISKS, {IDS: ids}):
+    for session_id, bundle, *point in connection.execute(_RISKS, {IDS: ids}).all():
         seq, risk, at = point
         found[session_id, bundle].append((seq, risk, at))
     return found
@@ -399,7 +399,7 @@ def _counsellors_and_firing(
     """By session, its counsellors; by session and bundle, the rules that fire, not resolved."""
     speakers: dict[str, list[str]] = defaultdict(list)
     firing: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for session_id, bundle, name in connection.execute(_COUNSELLORS_AND_FIRING, {IDS: ids}):
+    for session_id, bundle, name in connection.execute(_COUNSELLORS_AND_FIRING, {IDS: ids}).all():
         if bundle is None:
             speakers[session_id].append(name)
         else:

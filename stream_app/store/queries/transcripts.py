@@ -176,6 +176,6 @@ def _scores(
     if only_best is not None:
         query, given["only"] = _BEST_SCORES, only_best
     found: dict[int, list[ScoreOfTurn]] = {}
-    for bundle, stage, *values, seq in connection.execute(query, given):
+    for bundle, stage, *values, seq in connection.execute(query, given).all():
         found.setdefault(seq, []).append(ScoreOfTurn(bundle, Stage(stage), *values))
     return found
