@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -65,7 +66,7 @@ def one(store: Store, scope: Scope, speaker: str) -> Counsellor | None:
 
 
 @lru_cache(maxsize=SCOPES)
-def _counsellors(scope: Scope) -> sa.Select[tuple[str, int, datetime, datetime]]:
+def _counsellors(scope: Scope) -> sa.Select[Any]:
     """For a counsellor's scope, only their own pseudonym, not those of colleagues in a session."""
     participant, session = session_speakers, _stored().subquery("stored")
     query = (
@@ -98,7 +99,7 @@ def _stored() -> sa.CompoundSelect[tuple[str, datetime, datetime]]:
     )
 
 
-def _read(store: Store, query: sa.Select[tuple[str, int, datetime, datetime]]) -> list[Counsellor]:
+def _read(store: Store, query: sa.Select[Any]) -> list[Counsellor]:
     with store.reading() as connection:
         found = connection.execute(query).all()
-    return [Counsellor(speaker, number, first, last) for speaker, number, first, last in found]
+    return [Counsellor(*values) for values in found]
