@@ -165,6 +165,9 @@ class TokenRead:
     rights: frozenset[Right] | None
 
 
+_ACCOUNT: Final = sa.select(people).where(
+    people.c.name == sa.bindparam("of"), people.c.disabled_at.is_(None)
+)
 _NAMES_OF_SPEAKERS: Final = (
     sa.select(people.c.speaker, people.c.name)
     .where(people.c.disabled_at.is_(None), people.c.speaker.is_not(None), people.c.speaker != "")
@@ -420,9 +423,8 @@ class People:
                 connection.execute(change.values(last_used_at=now))
 
     def _row(self, name: str) -> sa.RowMapping | None:
-        query = sa.select(people).where(people.c.name == name, people.c.disabled_at.is_(None))
         with self._store.reading() as connection:
-            return connection.execute(query).mappings().first()
+            return connection.execute(_ACCOUNT, {"of": name}).mappings().first()
 
 
 def _by_token(*, ends_idle: bool) -> sa.Select[Any]:
