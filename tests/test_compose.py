@@ -197,6 +197,15 @@ def test_every_mounted_file_is_in_the_repository_or_named_in_the_head(
                 assert volume["bind"] == {"create_host_path": False}
 
 
+def test_on_busy_cores_the_console_comes_before_the_workers(compose: dict[str, Any]) -> None:
+    usual = 1024  # Docker's default
+    shares = {
+        name: service.get("cpu_shares", usual) for name, service in compose["services"].items()
+    }
+    assert shares["web"] == max(shares.values())
+    assert shares["web"] >= 4 * shares["worker"]
+
+
 def test_prometheus_scrapes_the_health_ports_of_the_services(compose: dict[str, Any]) -> None:
     services = compose["services"]
     file = ROOT / "servers" / "monitoring" / "prometheus.yml"

@@ -263,7 +263,10 @@ def _loads(measured: list[Measured]) -> str:
                 _of(heard, lambda one: one.delay.p50) if heard else "",
                 _of(heard, lambda one: one.delay.p99) if heard else "",
                 _of(rounds, lambda one: one.events),
-                f"{median([one.cpu['web'] for one in rounds]):.2f}",
+                *(
+                    f"{median([one.cpu[part] for one in rounds]):.2f}"
+                    for part in ("web", "writer", "database")
+                ),
                 f"{median([_ours(one) for one in rounds]):.2f}",
                 f"{median([_others(one) for one in rounds]):.2f}",
                 _of(rounds, lambda one: max(one.memory, default=0.0)),
@@ -282,6 +285,8 @@ def _loads(measured: list[Measured]) -> str:
         "stream p99 ms",
         "events/s",
         "CPU: web",
+        "writer",
+        "database",
         "all of it",
         "others",
         "MiB a process",

@@ -150,6 +150,9 @@ class Installation:
     def _fill(self, history: int) -> None:
         say = self._options.say
         store = bootstrap.store(self.settings)
+        name = store.engine.url.database
+        with store.transaction() as connection:  # of all later connections
+            connection.exec_driver_sql(f'ALTER DATABASE "{name}" SET random_page_cost = 1.1')
         manifest = bundles.load(self.settings.bundle).manifest
         with store.transaction() as connection:  # the platform registers the bundle itself
             connection.exec_driver_sql("DELETE FROM bundles")

@@ -10,6 +10,7 @@ prepared, and the next line of input is its start in seconds since 1970. It ends
 """
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -40,6 +41,11 @@ EVERY: Final = 0.1
 """Seconds of turns in a batch, as a worker under load collects them."""
 AT_ONCE: Final = 500
 """Turns of a batch when there is no schedule."""
+NICE: Final = 6
+"""A lower priority than the console's, as docs/operations.md recommends for shared cores.
+
+Its weight is about a quarter of the usual one, as ``cpu_shares`` in docker-compose.yml.
+"""
 FIRST_SEQ: Final = 8
 """Turns that the sessions of ``benchmarks.open_sessions`` have had."""
 
@@ -207,6 +213,7 @@ def _cpu(process: psutil.Process) -> float:
 
 def main() -> None:
     """Write flows until standard input ends."""
+    os.nice(NICE)
     writer = Writer(Settings())
     while line := sys.stdin.buffer.readline():
         written = uvloop.run(writer.write(msgspec.json.decode(line, type=Flow)))

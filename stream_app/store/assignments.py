@@ -8,13 +8,35 @@ person.
 """
 
 from datetime import UTC, datetime
+from typing import Final
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from stream_app.store.people import PersonRole
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import StateConflict
-from stream_app.store.tables import session_assignments, sessions, turns
+from stream_app.store.tables import people, session_assignments, sessions, turns
+
+_COUNSELLORS: Final = (
+    sa.select(
+        people.c.name,
+        sa.exists().where(
+            session_assignments.c.session_id == sa.bindparam("session_id"),
+            session_assignments.c.speaker == people.c.speaker,
+        ),
+    )
+    .where(
+        people.c.role == PersonRole.COUNSELLOR.value,
+        people.c.disabled_at.is_(None),
+        people.c.speaker.is_not(None),
+        people.c.speaker != "",
+    )
+    .order_by(people.c.name)
+)
+_OF_TEAM: Final = _COUNSELLORS.where(
+    people.c.team.is_(None) | (people.c.team == sa.bindparam("team"))
+)
 
 
 def is_assignable(store: Store, session_id: str) -> bool:
@@ -51,12 +73,15 @@ def withdraw(store: Store, session_id: str, speaker: str) -> None:
         connection.execute(sa.delete(table).where(*here))
 
 
-def assigned(store: Store, session_id: str) -> list[str]:
-    """Pseudonyms of the counsellors that the session is assigned to."""
-    table = session_assignments
-    query = sa.select(table.c.speaker).where(table.c.session_id == session_id)
+def counsellors(store: Store, session_id: str, team: str | None) -> dict[str, bool]:
+    """By name, the accounts of counsellors, and whether the session is assigned to them.
+
+    Those of this team and of none; None: of all teams.
+    """
+    query = _COUNSELLORS if team is None else _OF_TEAM
+    given = {"session_id": session_id} | ({} if team is None else {"team": team})
     with store.reading() as connection:
-        return list(connection.scalars(query.order_by(table.c.at, table.c.speaker)))
+        return {name: bool(assigned) for name, assigned in connection.execute(query, given)}
 
 
 def may_be_analysed(connection: Connection, session_id: str, *, lock: bool = False) -> bool:

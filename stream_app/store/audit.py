@@ -1,9 +1,10 @@
 """The audit trail: who read what, refused attempts, and administrative actions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -15,6 +16,8 @@ from stream_app.store.repository import Store
 from stream_app.store.tables import audit
 
 ORDER = "audit"
+UNLOCKED_TRIES: Final = 3
+"""Before the head is locked, so that a writer gets its turn among many."""
 _table = tables.audit_subjects
 _QUERY = (
     sa.select(audit, _table.c.kind, _table.c.value)
@@ -105,21 +108,43 @@ def _append(
 ) -> None:
     if not about:
         return
+
+    def entry(subject: str | None) -> dict[str, Any]:
+        return {
+            "at": datetime.now(UTC),
+            "person": person[:100],
+            "action": action.value,
+            "subject": subject,
+            "detail": detail[:500] if detail else None,
+        }
+
+    if len(about) == 1 and _append_unlocked(store, kind, about[0], entry):
+        return
     with store.transaction() as connection:
         chain = audit_chain.locked(store, connection)
         named = [value for value in about if value is not None]
         subjects = audit_subjects.find_or_add(connection, kind, named)
-        entries = [
-            {
-                "at": datetime.now(UTC),
-                "person": person[:100],
-                "action": action.value,
-                "subject": None if value is None else subjects[value],
-                "detail": detail[:500] if detail else None,
-            }
-            for value in about
-        ]
-        chain.append(entries)
+        chain.append([entry(None if value is None else subjects[value]) for value in about])
+
+
+def _append_unlocked(
+    store: Store, kind: str, value: str | None, entry: Callable[[str | None], dict[str, Any]]
+) -> bool:
+    """Append one entry about a known subject without holding the head's lock.
+
+    A page waits for it, and a lock would be held for as long as the web process waits for the CPU
+    between its statements. False if other writers were faster, the subject is new, or on SQLite.
+    """
+    if store.engine.dialect.name == "sqlite":
+        return False
+    with store.single_statement() as connection:
+        for _ in range(UNLOCKED_TRIES):
+            head, subject = audit_chain.head_and_subject(connection, kind, value or "")
+            if head is None or (value is not None and subject is None):
+                return False
+            if audit_chain.append_after(connection, head, entry(subject)):
+                return True
+    return False
 
 
 def find(

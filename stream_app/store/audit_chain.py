@@ -32,6 +32,24 @@ ORIGIN: Final = "0" * 64
 MAX_FAULTS: Final = 20
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 _ROWS_AT_A_TIME: Final = 1000
+_RECORDED: Final = sa.select(installation.c.value).where(installation.c.name == HEAD)
+_HEAD_AND_SUBJECT: Final = sa.select(
+    _RECORDED.scalar_subquery(),
+    audit_subjects.named(sa.bindparam("kind"), sa.bindparam("value")).scalar_subquery(),
+)
+_MOVED: Final = (
+    sa.update(installation)
+    .where(installation.c.name == HEAD, installation.c.value == sa.bindparam("known"))
+    .values(value=sa.bindparam("head"))
+    .returning(installation.c.name)
+    .cte("moved")
+)
+_APPEND_AFTER: Final = sa.insert(audit).from_select(
+    [column.name for column in audit.c],
+    sa.select(
+        *(sa.bindparam(f"new_{column.name}", type_=column.type) for column in audit.c)
+    ).select_from(_MOVED),
+)
 
 
 class Head(Struct, frozen=True):
@@ -117,6 +135,28 @@ def locked(store: Store, connection: Connection) -> Chain:
     return Chain(connection, head)
 
 
+def head_and_subject(
+    connection: Connection, kind: str, value: str
+) -> tuple[Head | None, str | None]:
+    """The recorded head, not locked, and the commitment to a session or counsellor, if any."""
+    given = {"kind": kind, "value": value}
+    recorded, subject = connection.execute(_HEAD_AND_SUBJECT, given).one()
+    return _parsed(recorded), subject
+
+
+def append_after(connection: Connection, head: Head, row: dict[str, Any]) -> bool:
+    """Add an entry by a single statement, if the recorded head is still this one.
+
+    PostgreSQL only. No other writer waits while this one computes the hash.
+    """
+    entry = {**row, "id": head.entry + 1}
+    added = Head(entry["id"], hash_of(head.hash, entry))
+    new = {f"new_{name}": value for name, value in {**entry, "hash": added.hash}.items()}
+    options = {"preserve_rowcount": True}
+    given = {**new, "known": str(head), "head": str(added)}
+    return connection.execute(_APPEND_AFTER, given, execution_options=options).rowcount == 1
+
+
 def verify(store: Store, known: Head | None = None) -> Verification:
     """Check the whole chain, and that it still contains the head ``known`` from an earlier check.
 
@@ -168,7 +208,9 @@ def _rows(connection: Connection) -> Iterator[dict[str, Any]]:
 
 
 def _recorded_head(connection: Connection, *, lock: bool = False) -> Head | None:
-    query = sa.select(installation.c.value).where(installation.c.name == HEAD)
-    found = connection.scalar(query.with_for_update() if lock else query)
-    match = _HEAD.fullmatch(found or "")
+    return _parsed(connection.scalar(_RECORDED.with_for_update() if lock else _RECORDED))
+
+
+def _parsed(recorded: str | None) -> Head | None:
+    match = _HEAD.fullmatch(recorded or "")
     return Head(int(match[1]), match[2]) if match else None

@@ -30,6 +30,13 @@ def commitment(salt: str, kind: str, value: str) -> str:
     return hashlib.sha256(f"{salt}:{kind}:{value}".encode()).hexdigest()
 
 
+def named(kind: sa.ColumnElement[str], value: sa.ColumnElement[str]) -> sa.Select[str]:
+    """The statement for the commitment to a session or counsellor that is not erased."""
+    return sa.select(_table.c.subject).where(
+        _table.c.kind == kind, _table.c.value == value, _table.c.salt.is_not(None)
+    )
+
+
 def find_or_add(connection: Connection, kind: str, values: Sequence[str]) -> dict[str, str]:
     """The commitments of these sessions or counsellors, by value; call it with the head locked."""
     found: dict[str, str] = {}

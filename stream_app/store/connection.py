@@ -170,6 +170,14 @@ class Database:
             return self._reading(self._autocommit)
         return self.transaction(**{READ_ONLY: True}, **options)
 
+    def single_statement(self) -> AbstractContextManager[Connection]:
+        """A connection for one statement that writes.
+
+        On PostgreSQL the statement is a transaction of its own: BEGIN and COMMIT would each wait
+        for the database once more.
+        """
+        return self.transaction() if self._autocommit is None else self._reading(self._autocommit)
+
     @staticmethod
     @contextmanager
     def _reading(engine: Engine) -> Iterator[Connection]:

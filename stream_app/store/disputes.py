@@ -60,6 +60,13 @@ class Dispute:
     answer: str | None
 
 
+_COUNTS: Final = (
+    sa.select(disputes.c.head, disputes.c.decision, sa.func.count())
+    .where(disputes.c.bundle == sa.bindparam("bundle"))
+    .group_by(disputes.c.head, disputes.c.decision)
+)
+
+
 @dataclass(frozen=True, slots=True)
 class DisputeCount:
     """Numbers of disputes about a head, by decision."""
@@ -178,6 +185,8 @@ def find(
     limit: int = 500,
 ) -> list[Dispute]:
     """Disputes, newest first; ``waiting``: True for only undecided, False for only decided ones."""
+    if session_id is not None and person is None and waiting is None:
+        return _run(store, _of_one_session(scope, limit), {"session_id": session_id})
     conditions = []
     if session_id is not None:
         conditions.append(disputes.c.session_id == session_id)
@@ -189,15 +198,19 @@ def find(
     return _find(store, scope, *conditions, limit=limit)
 
 
+@lru_cache(maxsize=SCOPES)
+def _of_one_session(scope: Scope, limit: int) -> sa.Select[Any]:
+    return _select(scope, disputes.c.session_id == sa.bindparam("session_id")).limit(limit)
+
+
 def count_waiting(store: Store, scope: Scope) -> int:
     """Number of disputes in ``scope`` without an answer."""
     with store.reading() as connection:
-        return connection.scalar(_waiting(scope)) or 0
+        return connection.scalar(select_waiting(scope)) or 0
 
 
-@lru_cache(maxsize=SCOPES)
-def _waiting(scope: Scope) -> sa.Select[int]:
-    """Built once for each scope, because every page of supervisors shows this number."""
+def select_waiting(scope: Scope) -> sa.Select[int]:
+    """The statement of ``count_waiting``."""
     waiting = sa.select(sa.func.count()).select_from(disputes)
     return waiting.where(disputes.c.decision.is_(None), *scope.conditions(disputes.c.session_id))
 
@@ -215,15 +228,9 @@ def of_sessions(
 
 def counts(store: Store, bundle: str) -> list[DisputeCount]:
     """By head, how often scores of a bundle were contested; anonymous."""
-    table = disputes
-    query = (
-        sa.select(table.c.head, table.c.decision, sa.func.count())
-        .where(table.c.bundle == bundle)
-        .group_by(table.c.head, table.c.decision)
-    )
     found: dict[str, dict[str | None, int]] = {}
     with store.reading() as connection:
-        for head, decision, count in connection.execute(query):
+        for head, decision, count in connection.execute(_COUNTS, {"bundle": bundle}):
             found.setdefault(head, {})[decision] = count
     return [
         DisputeCount(
@@ -239,14 +246,20 @@ def counts(store: Store, bundle: str) -> list[DisputeCount]:
 def _find(
     store: Store, scope: Scope, *conditions: sa.ColumnElement[bool], limit: int | None = 1
 ) -> list[Dispute]:
-    query = (
+    return _run(store, _select(scope, *conditions).limit(limit), {})
+
+
+def _select(scope: Scope, *conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    return (
         sa.select(disputes)
         .where(*conditions, *scope.conditions(disputes.c.session_id))
         .order_by(disputes.c.at.desc(), disputes.c.dispute_id)
-        .limit(limit)
     )
+
+
+def _run(store: Store, query: sa.Select[Any], given: dict[str, str]) -> list[Dispute]:
     with store.reading() as connection:
-        found = connection.execute(query).mappings().all()
+        found = connection.execute(query, given).mappings().all()
         keys = store.keys.load(connection, sorted({row["session_id"] for row in found}))
     return [_dispute(row, keys.get(row["session_id"])) for row in found]
 

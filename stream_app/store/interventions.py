@@ -8,7 +8,8 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from functools import lru_cache
+from typing import Annotated, Any, Final
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -20,7 +21,7 @@ from stream_app.store.any_of import IDS, any_of
 from stream_app.store.assignments import may_be_analysed
 from stream_app.store.people import IngestScope
 from stream_app.store.queries import sessions as session_cards
-from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import NotFound, StateConflict
 from stream_app.store.session_keys import place, seal_optional, unseal_or_none
@@ -110,8 +111,23 @@ def intervene(
 
 def of_session(store: Store, scope: Scope, session_id: str) -> list[InterventionRead]:
     """All interventions in a session, oldest first; none outside ``scope``."""
-    mine = interventions.c.session_id == session_id
-    return _find(store, mine, *scope.conditions(interventions.c.session_id))
+    return _run(store, _of_session(scope), {"session_id": session_id})
+
+
+@lru_cache(maxsize=SCOPES)
+def _of_session(scope: Scope) -> sa.Select[Any]:
+    mine = interventions.c.session_id == sa.bindparam("session_id")
+    return _select(mine, *scope.conditions(interventions.c.session_id))
+
+
+def leader(oldest_first: Iterable[InterventionRead]) -> TakenOver | None:
+    """Who leads a session after all these interventions in it."""
+    found = None
+    for each in oldest_first:
+        if each.kind is not InterventionKind.NOTE:
+            taken = each.kind is InterventionKind.TAKE_OVER
+            found = TakenOver(each.person, each.at) if taken else None
+    return found
 
 
 def taken_over(store: Store, session_ids: Iterable[str]) -> dict[str, TakenOver]:
@@ -218,15 +234,17 @@ def _leaders(connection: Connection, session_ids: Sequence[str]) -> dict[str, Ta
 def _find(
     store: Store, *conditions: sa.ColumnElement[bool], limit: int | None = None
 ) -> list[InterventionRead]:
+    return _run(store, _select(*conditions).limit(limit), {})
+
+
+def _select(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
     table = interventions
-    query = (
-        sa.select(table)
-        .where(*conditions)
-        .order_by(table.c.at, table.c.intervention_id)
-        .limit(limit)
-    )
+    return sa.select(table).where(*conditions).order_by(table.c.at, table.c.intervention_id)
+
+
+def _run(store: Store, query: sa.Select[Any], given: dict[str, str]) -> list[InterventionRead]:
     with store.reading() as connection:
-        found = connection.execute(query).mappings().all()
+        found = connection.execute(query, given).mappings().all()
         keys = store.keys.load(connection, sorted({row["session_id"] for row in found}))
     return [_read(row, keys.get(row["session_id"])) for row in found]
 

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from stream_app.errors import RapportError
+from stream_app.store.any_of import IDS, any_of
 from stream_app.store.queries.scope import ALL_SESSIONS, NO_SESSIONS, Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import (
@@ -164,6 +165,17 @@ class TokenRead:
     rights: frozenset[Right] | None
 
 
+_ACCOUNT: Final = sa.select(people).where(
+    people.c.name == sa.bindparam("of"), people.c.disabled_at.is_(None)
+)
+_NAMES_OF_SPEAKERS: Final = (
+    sa.select(people.c.speaker, people.c.name)
+    .where(people.c.disabled_at.is_(None), people.c.speaker.is_not(None), people.c.speaker != "")
+    .order_by(people.c.name)
+)
+_NAMES_OF_THESE: Final = _NAMES_OF_SPEAKERS.where(any_of(people.c.speaker, IDS))
+
+
 class People:
     """The accounts in a store. ``idle_after``: an unused browser's sign-in then ends."""
 
@@ -273,33 +285,17 @@ class People:
         with self._store.reading() as connection:
             return [_person(row) for row in connection.execute(query).mappings()]
 
-    def counsellors(self, team: str | None) -> dict[str, str]:
-        """Pseudonyms of counsellors' accounts by name: of this team or none; None: of all teams."""
-        query = (
-            sa.select(people.c.name, people.c.speaker)
-            .where(
-                people.c.role == PersonRole.COUNSELLOR.value,
-                people.c.disabled_at.is_(None),
-                people.c.speaker.is_not(None),
-            )
-            .order_by(people.c.name)
-        )
-        if team is not None:
-            query = query.where(people.c.team.is_(None) | (people.c.team == team))
-        with self._store.reading() as connection:
-            return {name: speaker for name, speaker in connection.execute(query) if speaker}
-
     def names_of_speakers(self, speakers: Collection[str] | None = None) -> dict[str, str]:
         """Account names by the pseudonym of the counsellor; None: of all counsellors."""
-        query = (
-            sa.select(people.c.speaker, people.c.name)
-            .where(people.c.disabled_at.is_(None), people.c.speaker.is_not(None))
-            .order_by(people.c.name)
-        )
-        if speakers is not None:
-            query = query.where(people.c.speaker.in_(list(speakers)))
+        if speakers is None:
+            query, given = _NAMES_OF_SPEAKERS, {}
+        elif speakers:
+            query, given = _NAMES_OF_THESE, {IDS: speakers}
+        else:
+            return {}
         with self._store.reading() as connection:
-            return {speaker: name for speaker, name in connection.execute(query) if speaker}
+            found = connection.execute(query, given)
+            return {row.speaker: row.name for row in found}
 
     def disable(self, name: str) -> None:
         """Disable an account, delete its tokens, views and pins; keep audit entries and ratings.
@@ -427,9 +423,8 @@ class People:
                 connection.execute(change.values(last_used_at=now))
 
     def _row(self, name: str) -> sa.RowMapping | None:
-        query = sa.select(people).where(people.c.name == name, people.c.disabled_at.is_(None))
         with self._store.reading() as connection:
-            return connection.execute(query).mappings().first()
+            return connection.execute(_ACCOUNT, {"of": name}).mappings().first()
 
 
 def _by_token(*, ends_idle: bool) -> sa.Select[Any]:

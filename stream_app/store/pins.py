@@ -10,13 +10,13 @@ from stream_app.store.tables import pins
 
 MOST: Final = 100
 """Per person; the oldest pins give way."""
+_OF_PERSON: Final = sa.select(pins.c.session_id).where(pins.c.person == sa.bindparam("of"))
 
 
 def find(store: Store, person: str) -> frozenset[str]:
     """Ids of the sessions that this person has pinned."""
-    query = sa.select(pins.c.session_id).where(pins.c.person == person)
     with store.reading() as connection:
-        return frozenset(connection.scalars(query))
+        return frozenset(connection.scalars(_OF_PERSON, {"of": person}))
 
 
 def pin(store: Store, person: str, session_id: str) -> None:

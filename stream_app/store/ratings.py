@@ -12,14 +12,16 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
 from stream_app.sealing.envelope import seal_text
+from stream_app.store.any_of import IDS, any_of
 from stream_app.store.people import Person, PersonRole
-from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import InvalidJudgement, NotFound, find_scored_turn
 from stream_app.store.session_keys import place, unseal_or_none
@@ -126,22 +128,30 @@ def of_sessions(
     store: Store, person: Person, session_ids: Sequence[str], *, blind: bool = False
 ) -> list[Rating]:
     """Ratings of several sessions, as ``of_session`` returns them; ``blind``: blind ones, too."""
+    given = {IDS: session_ids}
+    if person.role is PersonRole.COUNSELLOR:
+        query = _of_sessions(person.scope, blind=blind).where(_visible_to(person))
+    else:
+        query = _of_sessions(person.scope, blind=blind)
+    with store.reading() as connection:
+        found = [_rating(row) for row in connection.execute(query, given).mappings()]
+        if not found:
+            return []  # comments belong to ratings
+        comments = _read_comments(store, connection, session_ids)
+    return [_with_comment(one, comments) for one in found]
+
+
+@lru_cache(maxsize=SCOPES)
+def _of_sessions(scope: Scope, *, blind: bool) -> sa.Select[Any]:
     query = (
         sa.select(ratings)
         .where(
-            ratings.c.session_id.in_(session_ids),
-            *person.scope.conditions(ratings.c.session_id),
+            any_of(ratings.c.session_id, IDS),
+            *scope.conditions(ratings.c.session_id),
         )
         .order_by(ratings.c.session_id, ratings.c.at, ratings.c.rating_id)
     )
-    if not blind:
-        query = query.where(ratings.c.sample_id.is_(None))
-    if person.role is PersonRole.COUNSELLOR:
-        query = query.where(_visible_to(person))
-    with store.reading() as connection:
-        found = [_rating(row) for row in connection.execute(query).mappings()]
-        comments = _read_comments(store, connection, session_ids)
-    return [_with_comment(one, comments) for one in found]
+    return query if blind else query.where(ratings.c.sample_id.is_(None))
 
 
 def _visible_to(counsellor: Person) -> sa.ColumnElement[bool]:
@@ -210,8 +220,8 @@ def _read_comments(
 ) -> dict[str, str | None]:
     """The comments on these sessions and their turns, by id."""
     table = rating_comments
-    query = sa.select(table).where(table.c.session_id.in_(session_ids))
-    found = connection.execute(query).mappings().all()
+    query = sa.select(table).where(any_of(table.c.session_id, IDS))
+    found = connection.execute(query, {IDS: session_ids}).mappings().all()
     keys = store.keys.load(connection, sorted({row["session_id"] for row in found}))
     return {
         row["comment_id"]: unseal_or_none(

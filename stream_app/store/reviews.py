@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from functools import lru_cache
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -22,7 +21,7 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.core.scorecards import MEASURES, Scorecard, pack, unpack
 from stream_app.sealing.envelope import seal_text
 from stream_app.store import assignments
-from stream_app.store.queries.scope import SCOPES, Scope
+from stream_app.store.queries.scope import Scope
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import InvalidJudgement, NotFound, StateConflict
@@ -181,15 +180,8 @@ def find(
     return _find(store, scope, conditions, limit, newest=bool(signed))
 
 
-def count_open(store: Store, scope: Scope, reviewer: str) -> int:
-    """Number of a person's reviews that are not signed off."""
-    with store.reading() as connection:
-        return connection.scalar(_open_reviews(scope), {"given_to": reviewer}) or 0
-
-
-@lru_cache(maxsize=SCOPES)
-def _open_reviews(scope: Scope) -> sa.Select[int]:
-    """Built once for each scope, because every page of supervisors shows this number."""
+def select_open(scope: Scope) -> sa.Select[int]:
+    """The number of a person's reviews that are not signed off; the parameter is ``given_to``."""
     return (
         sa.select(sa.func.count())
         .select_from(reviews)

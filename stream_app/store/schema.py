@@ -1,5 +1,6 @@
 """Migrates the database schema with the Alembic scripts in ``migrations/``."""
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -54,4 +55,12 @@ def revisions(store: Store) -> tuple[str | None, str | None]:
     """
     with store.reading() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
-    return current, ScriptDirectory.from_config(config(store)).get_current_head()
+    return current, _newest(scripts())
+
+
+@cache
+def _newest(folder: Path) -> str | None:
+    """The newest migration of this release; reading all takes longer than the rest of a page."""
+    settings = Config()
+    settings.set_main_option("script_location", str(folder))
+    return ScriptDirectory.from_config(settings).get_current_head()

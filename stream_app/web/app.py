@@ -84,5 +84,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         publishing.cancel()
         await asyncio.gather(reading, publishing, return_exceptions=True)
         await services.publisher.close()
+        await services.log_ends.close()
         await asyncio.to_thread(services.tracing.close)  # a signal ends uvicorn right after this
         services.close()

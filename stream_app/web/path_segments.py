@@ -14,6 +14,8 @@ SESSION_ID: Final = "{session_id:segment}"
 """Path parameter for routes."""
 _SLASH: Final = "\ufdd0"
 """Replaces encoded slashes during routing; a noncharacter that Unicode will never assign."""
+_UNRESERVED: Final = re.compile("[A-Za-z0-9_.~-]*")
+"""Ids that need no encoding, as most do."""
 _ENCODED: Final = re.compile("%2f", re.IGNORECASE)
 
 
@@ -23,7 +25,7 @@ def path_segment(name: str) -> str:
     >>> path_segment("a/b?")
     'a%2Fb%3F'
     """
-    return quote(name, safe="")
+    return name if _UNRESERVED.fullmatch(name) else quote(name, safe="")
 
 
 class _SegmentConvertor(Convertor[str]):

@@ -6,6 +6,7 @@ from stream_app.store import assignments, audit
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.queries import sessions
+from stream_app.store.queries.consents import SessionConsent
 from stream_app.store.scored_turns import NotFound
 from stream_app.web.services import Services
 
@@ -22,14 +23,18 @@ class Readers:
     assignable: bool
 
 
-def readers(services: Services, person: Person, session_id: str) -> Readers:
+def readers(services: Services, person: Person, consent: SessionConsent) -> Readers:
     """The counsellors that a session is assigned to, and those it could be assigned to."""
-    speakers = set(assignments.assigned(services.store, session_id))
-    known = services.people.counsellors(None if person.all_teams else person.team or "")
+    session_id = consent.session_id
+    team = None if person.all_teams else person.team or ""
+    known = assignments.counsellors(services.store, session_id, team)
+    assignable = bool(consent.consent) and not consent.withdrawn
+    if consent.consent is None:
+        assignable = assignments.is_assignable(services.store, session_id)
     return Readers(
-        [name for name, speaker in known.items() if speaker in speakers],
-        [name for name, speaker in known.items() if speaker not in speakers],
-        assignments.is_assignable(services.store, session_id),
+        [name for name, assigned in known.items() if assigned],
+        [name for name, assigned in known.items() if not assigned],
+        assignable,
     )
 
 

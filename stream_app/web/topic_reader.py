@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from stream_app.contracts import compact, scores
 from stream_app.contracts.compact import ScoreReader
@@ -203,7 +203,7 @@ class TopicReader:
     async def _batch(self, consumer: AIOKafkaConsumer, cache: RoutingCache) -> None:
         fetched = await consumer.getmany(timeout_ms=500, max_records=BATCH)
         messages, oldest = self._decoded(fetched, cache)
-        messages = await self._in_full(messages)
+        messages = await self._readable(messages)
         if not fetched:
             self._hub.advance_while_idle()
         if not messages:
@@ -215,7 +215,11 @@ class TopicReader:
             session_routing = routing_of[message.session_id]
             if isinstance(message, _Scored):
                 self._hub.broadcast_encoded(
-                    message.kind, message.raw, message.session_id, session_routing
+                    message.kind,
+                    message.raw,
+                    message.session_id,
+                    session_routing,
+                    self._expanded if message.compact is not None else None,
                 )
             elif isinstance(message, AlertAction):
                 self._hub.broadcast_action(message, session_routing)
@@ -250,31 +254,28 @@ class TopicReader:
         bundle = about.bundle if about.v == compact.VERSION else None
         return _Scored(_KINDS[type(about)], about.session_id, raw, bundle)
 
-    async def _in_full(self, messages: list[_Scored | Action]) -> list[_Scored | Action]:
-        """Messages of version 2 in the form of version 1, which pages and the API's clients read.
+    async def _readable(self, messages: list[_Scored | Action]) -> list[_Scored | Action]:
+        """The messages, without those of version 2 of a bundle that the database does not know.
 
-        Messages of a bundle that the database does not know are left out.
+        Pages and the API's clients read version 1, for which the bundle's manifest is needed.
         """
         wanted = {m.compact for m in messages if isinstance(m, _Scored) and m.compact is not None}
         for bundle in wanted - self._manifests.keys():
             found = await asyncio.to_thread(bundles.one, self._store, bundle)
             if found is not None:
                 self._manifests[bundle] = found.manifest
-        return [
-            full
-            for message in messages
-            if (full := self._expanded(message) if wanted else message) is not None
-        ]
+        if unknown := wanted - self._manifests.keys():
+            log.warning("live.unknown_bundle", bundles=sorted(unknown))
+            return [m for m in messages if not isinstance(m, _Scored) or m.compact not in unknown]
+        return messages
 
-    def _expanded(self, message: _Scored | Action) -> "_Scored | Action | None":
-        if not isinstance(message, _Scored) or message.compact is None:
-            return message
+    def _expanded(self, compact_message: bytes) -> bytes | None:
+        """A message of version 2 in the form of version 1."""
         try:
-            raw = scores.encode(self._scores.read(message.raw))
-        except (KeyError, msgspec.MsgspecError) as problem:
-            log.warning("live.undecodable", bundle=message.compact, problem=str(problem)[:100])
+            return scores.encode(self._scores.read(compact_message))
+        except msgspec.MsgspecError as problem:
+            log.warning("live.undecodable", problem=str(problem)[:100])
             return None
-        return structs.replace(message, raw=raw)
 
     async def _readmit(self, messages: list[_Scored | Action]) -> None:
         """Broadcast hidden sessions again if they can be read: consent was renewed.

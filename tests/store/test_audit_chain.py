@@ -207,6 +207,40 @@ def test_concurrent_writers_make_one_chain(store: Store, other: Store) -> None:
     assert len(rows(store, tables.audit_subjects)) == 11
 
 
+def test_concurrent_readers_of_pages_make_one_chain(store: Store, other: Store) -> None:
+    """Entries about known subjects are appended without a lock, if no one else was faster."""
+    audit.record_all(store, "sue", READ, ["s0", "s1"])
+
+    def read(own: Store) -> None:
+        for number in range(10):
+            audit.record(own, "sue", READ, (None, "s0", "s1", "new")[number % 4])
+
+    readers = [threading.Thread(target=read, args=(own,)) for own in (store, other, store, other)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    checked = verify(store)
+    assert (checked.entries, checked.faults) == (42, [])
+    assert len(rows(store, tables.audit_subjects)) == 3
+
+
+def test_an_entry_about_an_erased_session_gets_a_new_subject(store: Store) -> None:
+    fill(store)
+    erasure.erase(store, ["s0"], NOW)
+    audit.record(store, "sue", READ, "s0")
+    checked = verify(store)
+    assert (checked.entries, checked.faults, checked.unnamed) == (7, [], 1)
+    assert [entry.session_id for entry in audit.latest(store, "s0")] == ["s0"]
+
+
+def test_a_deleted_record_of_the_head_is_made_again(store: Store) -> None:
+    fill(store)
+    execute(store, f"DELETE FROM installation WHERE name = '{audit_chain.HEAD}'")
+    audit.record(store, "sue", READ, "s0")
+    assert (verify(store).entries, verify(store).faults) == (7, [])
+
+
 @pytest.mark.parametrize(
     "statement", ["UPDATE audit SET person = 'x'", "DELETE FROM audit", "TRUNCATE audit"]
 )

@@ -1,5 +1,6 @@
 """An erased session leaves the memory of a web process, and its late events stay out."""
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,7 +142,10 @@ async def test_scores_of_version_2_are_passed_on_in_version_1(store: Store) -> N
     await reader._batch(consumer, RoutingCache(store, time.monotonic))
     with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
         [event] = [event for event in missed if event.kind is LiveEventKind.TURN]
-    found = decode(event.message)
+        assert event.expand is not None  # nobody has got it yet
+        [data] = re.findall(rb"data: (.*)\r\n", event.encoded("e", deidentified=False))
+    assert event.expand is None
+    found = decode(data)
     assert isinstance(found, TurnScore)
     assert (found.bundle, found.perceived) == ("known", {"engagement": 0.4321})
     assert (found.confidence, found.stage) == (0.9, Stage.FINAL)

@@ -1,5 +1,7 @@
 """What an administrator learns from the broker: the ends of the log, and who is in the group."""
 
+import asyncio
+
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from stream_app.settings import Settings
@@ -39,6 +41,10 @@ async def test_ends_and_members_are_read_and_nothing_is_created(embedded_broker:
     assert found.workers is not None
     [name] = found.workers
     assert name.strip()
+    assert await asyncio.gather(ends.read(), ends.read()) == 2 * [await ends.read()]
+    await ends.close()
+    assert (await ends.read()).ends == {0: 3, 1: 0}
+    await ends.close()
 
 
 async def test_without_a_broker_nothing_is_known() -> None:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -46,11 +46,13 @@ class ComparedTurn:
     blind: bool
 
 
+_RATINGS_VERSION: Final = sa.select(sa.func.count().label("number"), sa.func.max(ratings.c.at))
+
+
 def ratings_version(store: Store) -> tuple[int, datetime | None]:
     """Number of ratings and time of the last one; changes with every new rating."""
-    query = sa.select(sa.func.count(), sa.func.max(ratings.c.at))
     with store.reading() as connection:
-        count, last = connection.execute(query).one()
+        count, last = connection.execute(_RATINGS_VERSION).one()
     return count, last
 
 

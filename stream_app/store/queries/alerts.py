@@ -1,23 +1,31 @@
 """Alerts as shown to people: one per episode, with its transitions and people's actions."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import sqlalchemy as sa
 from pydantic import Field
 
 from stream_app.contracts.scores import Alert, AlertState, SessionStatus, Severity
+from stream_app.store.any_of import IDS, any_of
 from stream_app.store.judgements import JUDGED, JUSTIFIED
 from stream_app.store.queries.described import described_by
 from stream_app.store.queries.pages import Key, Page, decode_cursor, encode_cursor, rows_after
 from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.session_keys import place, unseal_or_none
-from stream_app.store.tables import alert_actions, alerts, mutes, session_scores, sessions
+from stream_app.store.tables import (
+    UtcDateTime,
+    alert_actions,
+    alerts,
+    mutes,
+    session_scores,
+    sessions,
+)
 
 ORDER = "alerts"
 
@@ -120,7 +128,6 @@ class AlertFilter:
     severity: Severity | None = None
     session_id: str | None = None
     team: str | None = None
-    session_ids: tuple[str, ...] | None = None
     fired: bool | None = None
     judged: bool | None = None
     live: bool = False
@@ -139,21 +146,29 @@ def find(
     Raises:
         BadCursor: the cursor belongs to another list.
     """
-    episodes = select_episodes(scope, chosen)
-    keys: list[tuple[Key, bool]] = [
-        (episodes.c.began_at, True),
-        (episodes.c.episode_id, False),
-    ]
-    query = sa.select(episodes).order_by(episodes.c.began_at.desc(), episodes.c.episode_id)
+    listed = chosen.session_id is not None
+    given = {IDS: [chosen.session_id]} if listed else {}
+    query, keys = _newest_first(scope, replace(chosen, session_id=None), limit + 1, listed=listed)
     if cursor is not None:
         query = query.where(rows_after(keys, decode_cursor(ORDER, cursor, [datetime, str])))
     with store.reading() as connection:
-        found = connection.execute(query.limit(limit + 1)).mappings().all()
+        found = connection.execute(query, given).mappings().all()
         items = _read(store, connection, found[:limit], now or datetime.now(UTC))
     if len(found) <= limit:
         return Page(items, None)
     last = found[limit - 1]
     return Page(items, encode_cursor(ORDER, [last["began_at"], last["episode_id"]]))
+
+
+@lru_cache(maxsize=SCOPES)
+def _newest_first(
+    scope: Scope, chosen: AlertFilter, limit: int, *, listed: bool
+) -> tuple[sa.Select[Any], list[tuple[Key, bool]]]:
+    """A list's statement, and the columns of its order, descending or not."""
+    episodes = select_episodes(scope, chosen, listed=listed)
+    keys: list[tuple[Key, bool]] = [(episodes.c.began_at, True), (episodes.c.episode_id, False)]
+    query = sa.select(episodes).order_by(episodes.c.began_at.desc(), episodes.c.episode_id)
+    return query.limit(limit), keys
 
 
 def one(store: Store, scope: Scope, episode_id: str) -> AlertRead | None:
@@ -168,12 +183,12 @@ def one(store: Store, scope: Scope, episode_id: str) -> AlertRead | None:
 
 def of_sessions(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[AlertRead]:
     """All alerts of these sessions, ordered by session and time."""
-    episodes = select_episodes(scope, AlertFilter(session_ids=tuple(session_ids)))
+    episodes = select_episodes(scope, AlertFilter(), listed=True)
     query = sa.select(episodes).order_by(
         episodes.c.session_id, episodes.c.began_at, episodes.c.episode_id
     )
     with store.reading() as connection:
-        found = connection.execute(query).mappings().all()
+        found = connection.execute(query, {IDS: session_ids}).mappings().all()
         return _read(store, connection, found, datetime.now(UTC))
 
 
@@ -220,14 +235,14 @@ def _judged(episodes: sa.Subquery) -> sa.ColumnElement[bool]:
     )
 
 
-def select_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
-    """One row per episode, with its rule and shown state."""
-    if chosen.session_id is None and chosen.session_ids is None:
-        return _kept_episodes(scope, chosen)
-    return _new_episodes(scope, chosen)
+@lru_cache(maxsize=SCOPES)
+def select_episodes(scope: Scope, chosen: AlertFilter, *, listed: bool = False) -> sa.Subquery:
+    """One row per episode, with its rule and shown state.
 
+    ``listed``: only of the sessions in the parameter ``ids``, whatever ``chosen.session_id`` is.
+    Kept, because building the statement takes longer than running it.
+    """
 
-def _new_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     def has(state: AlertState) -> sa.ColumnElement[int]:
         return sa.func.max(sa.case((alerts.c.state == state.value, 1), else_=0))
 
@@ -244,7 +259,9 @@ def _new_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
         .where(*scope.conditions(alerts.c.session_id))
         .group_by(alerts.c.episode_id, alerts.c.session_id)
     )
-    stepped = machine.where(*_of_sessions(chosen)).subquery()
+    if listed:
+        machine = machine.where(any_of(alerts.c.session_id, IDS))
+    stepped = machine.where(*_of_transitions(chosen)).subquery()
 
     def did(kind: ActionKind) -> sa.ColumnElement[bool]:
         return sa.exists().where(
@@ -278,26 +295,40 @@ def _new_episodes(scope: Scope, chosen: AlertFilter) -> sa.Subquery:
     return kept.subquery()
 
 
-_kept_episodes = lru_cache(maxsize=SCOPES)(_new_episodes)
-"""Building the statement takes longer than running it; a filter for a session is used once."""
-
-
-def _of_sessions(chosen: AlertFilter) -> Iterator[sa.ColumnElement[bool]]:
-    """Conditions on a transition's rule, severity and session."""
+def _of_transitions(chosen: AlertFilter) -> Iterator[sa.ColumnElement[bool]]:
+    """Conditions on a transition's rule and severity, and its session's state and team."""
     for column, value in (
         (alerts.c.rule, chosen.rule),
         (alerts.c.severity, chosen.severity.value if chosen.severity else None),
-        (alerts.c.session_id, chosen.session_id),
     ):
         if value is not None:
             yield column == value
     if chosen.live:
         is_open = session_scores.c.status == SessionStatus.OPEN.value
         yield alerts.c.session_id.in_(sa.select(session_scores.c.session_id).where(is_open))
-    if chosen.session_ids is not None:
-        yield alerts.c.session_id.in_(chosen.session_ids)
     if chosen.team is not None:
         yield from Scope(team=chosen.team).conditions(alerts.c.session_id)
+
+
+_RANK: Final = {
+    AlertState.PENDING.value: 0,
+    AlertState.FIRING.value: 1,
+    AlertState.RESOLVED.value: 2,
+    AlertState.INACTIVE.value: 2,
+}
+_STEPS: Final = (
+    sa.select(alerts)
+    .where(any_of(alerts.c.episode_id, IDS))
+    .order_by(sa.case(_RANK, value=alerts.c.state))
+)
+_ACTIONS: Final = (
+    sa.select(alert_actions)
+    .where(any_of(alert_actions.c.episode_id, IDS))
+    .order_by(alert_actions.c.at, alert_actions.c.action_id)
+)
+_FACTS: Final = sa.select(sessions.c.session_id, sessions.c.team, sessions.c.domain).where(
+    any_of(sessions.c.session_id, IDS)
+)
 
 
 def _read(
@@ -307,38 +338,16 @@ def _read(
     if not ids:
         return []
     steps: dict[str, list[sa.RowMapping]] = {}
-    rank = sa.case(
-        {
-            AlertState.PENDING.value: 0,
-            AlertState.FIRING.value: 1,
-            AlertState.RESOLVED.value: 2,
-            AlertState.INACTIVE.value: 2,
-        },
-        value=alerts.c.state,
-    )
-    query = sa.select(alerts).where(alerts.c.episode_id.in_(ids)).order_by(rank)
-    for row in connection.execute(query).mappings():
+    for row in connection.execute(_STEPS, {IDS: ids}).mappings():
         steps.setdefault(row["episode_id"], []).append(row)
     acts: dict[str, list[Action]] = {}
-    query = (
-        sa.select(alert_actions)
-        .where(alert_actions.c.episode_id.in_(ids))
-        .order_by(alert_actions.c.at, alert_actions.c.action_id)
-    )
-    did = connection.execute(query).mappings().all()
+    did = connection.execute(_ACTIONS, {IDS: ids}).mappings().all()
     noted = sorted({row["session_id"] for row in did if row["note"] is not None})
     keys = store.keys.load(connection, noted)
     for row in did:
         acts.setdefault(row["episode_id"], []).append(_action(row, keys.get(row["session_id"])))
-    session_ids = {row["session_id"] for row in found}
-    facts: dict[str, Any] = {
-        row.session_id: row
-        for row in connection.execute(
-            sa.select(sessions.c.session_id, sessions.c.team, sessions.c.domain).where(
-                sessions.c.session_id.in_(session_ids)
-            )
-        )
-    }
+    given = {IDS: {row["session_id"] for row in found}}
+    facts: dict[str, Any] = {row.session_id: row for row in connection.execute(_FACTS, given)}
     muting = mutes_in_force(connection, now)
     return [
         _alert(row, steps[row["episode_id"]], acts.get(row["episode_id"], []), facts, muting)
@@ -391,11 +400,14 @@ def _judgement(acts: Sequence[Action]) -> str | None:
     return JUSTIFIED[0] if given[-1] in JUSTIFIED else given[-1]
 
 
+_MUTES: Final = sa.select(mutes.c.rule, mutes.c.session_id, mutes.c.team).where(
+    mutes.c.until > sa.bindparam("now", type_=UtcDateTime()), mutes.c.ended_at.is_(None)
+)
+
+
 def mutes_in_force(connection: sa.Connection, now: datetime) -> Sequence[sa.RowMapping]:
     """The mutes that hold now."""
-    held = (mutes.c.until > now) & mutes.c.ended_at.is_(None)
-    query = sa.select(mutes.c.rule, mutes.c.session_id, mutes.c.team).where(held)
-    return connection.execute(query).mappings().all()
+    return connection.execute(_MUTES, {"now": now}).mappings().all()
 
 
 def is_muted(muting: Sequence[sa.RowMapping], rule: str, session_id: str, team: str | None) -> bool:

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from functools import lru_cache
+from typing import Annotated, Any
 
 import sqlalchemy as sa
 from pydantic import Field
 
 from stream_app.contracts.events import ConsentPurpose, ConsentStatus
-from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import consents, sessions
 
@@ -51,29 +52,40 @@ class SessionConsent:
 
 def of_session(store: Store, scope: Scope, session_id: str) -> SessionConsent | None:
     """A session's consent, also if the session is hidden; None if it is not in the scope."""
+    with store.reading() as connection:
+        found = connection.execute(_of_session(scope), {"session_id": session_id}).all()
+    if not found:
+        return None
+    first = found[0]
+    return SessionConsent(
+        first.session_id,
+        first.consent,
+        first.withdrawn,
+        first.hidden,
+        [_read(row) for row in found if row.status is not None],
+    )
+
+
+@lru_cache(maxsize=SCOPES)
+def _of_session(scope: Scope) -> sa.Select[Any]:
+    """A row for each record, and one without a record for a session that has none."""
     own = Scope(scope.team, scope.speaker, with_hidden=True)
-    session = sa.select(
-        sessions.c.session_id, sessions.c.consent, sessions.c.withdrawn, sessions.c.hidden
-    ).where(sessions.c.session_id == session_id, *own.conditions(sessions.c.session_id))
-    names = [consents.c[field] for field in ConsentRead.__slots__]
-    records = (
-        sa.select(*names)
-        .where(consents.c.session_id == session_id)
+    session = (sessions.c.session_id, sessions.c.consent, sessions.c.withdrawn, sessions.c.hidden)
+    return (
+        sa.select(*session, *(consents.c[field] for field in ConsentRead.__slots__))
+        .outerjoin_from(sessions, consents, consents.c.session_id == sessions.c.session_id)
+        .where(
+            sessions.c.session_id == sa.bindparam("session_id"),
+            *own.conditions(sessions.c.session_id, sessions),
+        )
         .order_by(consents.c.occurred_at, consents.c.stored_at, consents.c.consent_id)
     )
-    with store.reading() as connection:
-        found = connection.execute(session).mappings().first()
-        if found is None:
-            return None
-        return SessionConsent(
-            **found,
-            records=[_read(row) for row in connection.execute(records).mappings()],
-        )
 
 
-def _read(row: sa.RowMapping) -> ConsentRead:
-    purposes = [ConsentPurpose(name) for name in row["purposes"] or ()]
-    return ConsentRead(**{**row, "status": ConsentStatus(row["status"]), "purposes": purposes})
+def _read(row: sa.Row[Any]) -> ConsentRead:
+    given = {name: getattr(row, name) for name in ConsentRead.__slots__}
+    purposes = [ConsentPurpose(name) for name in row.purposes or ()]
+    return ConsentRead(**{**given, "status": ConsentStatus(row.status), "purposes": purposes})
 
 
 def permitting(store: Store, purpose: ConsentPurpose, session_id: str | None = None) -> list[str]:

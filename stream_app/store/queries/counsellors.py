@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
 import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
 from stream_app.store.queries.pages import Page, decode_cursor, encode_cursor
-from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import archived_sessions, session_speakers, sessions
 
@@ -63,7 +65,8 @@ def one(store: Store, scope: Scope, speaker: str) -> Counsellor | None:
     return found[0] if found else None
 
 
-def _counsellors(scope: Scope) -> sa.Select[tuple[str, int, datetime, datetime]]:
+@lru_cache(maxsize=SCOPES)
+def _counsellors(scope: Scope) -> sa.Select[Any]:
     """For a counsellor's scope, only their own pseudonym, not those of colleagues in a session."""
     participant, session = session_speakers, _stored().subquery("stored")
     query = (
@@ -96,6 +99,7 @@ def _stored() -> sa.CompoundSelect[tuple[str, datetime, datetime]]:
     )
 
 
-def _read(store: Store, query: sa.Select[tuple[str, int, datetime, datetime]]) -> list[Counsellor]:
+def _read(store: Store, query: sa.Select[Any]) -> list[Counsellor]:
     with store.reading() as connection:
-        return [Counsellor(**row) for row in connection.execute(query).mappings()]
+        found = connection.execute(query).all()
+    return [Counsellor(*values) for values in found]

@@ -3,18 +3,23 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store.queries.scope import Scope
+from stream_app.store.any_of import IDS, any_of, in_set
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.queries.sessions import NO_RISK_YET, SessionFilter, newest_scores
 from stream_app.store.repository import Store
 from stream_app.store.tables import session_speakers
 
 _IDS_AT_A_TIME: Final = 1000
+_COUNSELLORS: Final = sa.select(session_speakers.c.session_id, session_speakers.c.speaker).where(
+    any_of(session_speakers.c.session_id, IDS), session_speakers.c.role == Role.COUNSELLOR.value
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +45,38 @@ def by_urgency(
 
     Pinned sessions come first, then those with an unanswered alert, then the highest risk.
     """
+    lists = {"pinned": pinned, "unanswered": unanswered}
+    first = {name: sorted(ids) for name, ids in lists.items() if ids}
+    query = _by_urgency(scope, chosen, tuple(first), limit)
+    with store.reading() as connection:
+        found = connection.execute(query, first).all()
+    return [LiveSession(*row[:3]) for row in found], found[0].all if found else 0
+
+
+@lru_cache(maxsize=SCOPES)
+def _by_urgency(
+    scope: Scope, chosen: SessionFilter, first: tuple[str, ...], limit: int
+) -> sa.Select[Any]:
+    """``first``: parameters with lists of ids that come before others."""
     newest = newest_scores(scope, replace(chosen, status=SessionStatus.OPEN))
     session_id = newest.c.session_id
-    order = [
-        sa.case((session_id.in_(sorted(ids)), 0), else_=1) for ids in (pinned, unanswered) if ids
-    ]
+    order = [sa.case((in_set(session_id, name), 0), else_=1) for name in first]
     risk = sa.func.coalesce(newest.c.low_empathy_risk, NO_RISK_YET)
     columns: list[sa.ColumnElement[Any]] = [session_id, newest.c.team, newest.c.domain]
-    query = (
+    return (
         sa.select(*columns, sa.func.count().over().label("all"))
         .order_by(*order, risk.desc(), session_id)
         .limit(limit)
     )
-    with store.reading() as connection:
-        found = connection.execute(query).all()
-    return [LiveSession(*row[:3]) for row in found], found[0].all if found else 0
 
 
 def with_counsellors(store: Store, found: Sequence[LiveSession]) -> list[LiveSession]:
     """The same sessions with their counsellors."""
-    table = session_speakers
     speakers: dict[str, list[str]] = defaultdict(list)
     with store.reading() as connection:
         for first in range(0, len(found), _IDS_AT_A_TIME):
             ids = [one.session_id for one in found[first : first + _IDS_AT_A_TIME]]
-            query = sa.select(table.c.session_id, table.c.speaker).where(
-                table.c.session_id.in_(ids), table.c.role == Role.COUNSELLOR.value
-            )
-            for session_id, speaker in connection.execute(query):
+            for session_id, speaker in connection.execute(_COUNSELLORS, {IDS: ids}).all():
                 speakers[session_id].append(speaker)
     return [replace(one, counsellors=speakers[one.session_id]) for one in found]
 

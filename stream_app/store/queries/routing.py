@@ -50,20 +50,20 @@ def read_routing(store: Store, session_ids: Sequence[str]) -> dict[str, SessionR
     spoken: dict[str, list[str]] = {}
     readers: dict[str, list[str]] = {}
     with store.reading() as connection:
-        for session_id, name, reads in connection.execute(_SPEAKERS, given):
+        for session_id, name, reads in connection.execute(_SPEAKERS, given).all():
             if reads is not None:
                 spoken.setdefault(session_id, []).append(name)
             if reads is not False:
                 readers.setdefault(session_id, []).append(name)
         return {
-            row.session_id: SessionRouting(
-                row.team,
-                row.domain,
-                row.channel,
-                sorted(spoken.get(row.session_id, [])),
-                readers.get(row.session_id, []),
+            session_id: SessionRouting(
+                team,
+                domain,
+                channel,
+                sorted(spoken.get(session_id, [])),
+                readers.get(session_id, []),
             )
-            for row in connection.execute(_SESSION, given)
+            for session_id, team, domain, channel in connection.execute(_SESSION, given).all()
         }
 
 

@@ -304,9 +304,8 @@ def _cards(
     ids = [row["session_id"] for row in found]
     if not ids:
         return []
-    by_session = _counsellors(connection, ids)
+    by_session, firing = _counsellors_and_firing(connection, ids)
     risks = _risks(connection, ids)
-    firing = _firing(connection, ids)
     info = bundle_info.of(store, connection, {row["bundle"] for row in found})
     reasons = _end_reasons(store, connection, found)
     cards = []
@@ -354,23 +353,6 @@ def _end_reasons(
     }
 
 
-_COUNSELLORS: Final = (
-    sa.select(session_speakers.c.session_id, session_speakers.c.speaker)
-    .where(
-        any_of(session_speakers.c.session_id, IDS),
-        session_speakers.c.role == Role.COUNSELLOR.value,
-    )
-    .order_by(session_speakers.c.session_id, session_speakers.c.speaker)
-)
-
-
-def _counsellors(connection: sa.Connection, ids: list[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for session_id, speaker in connection.execute(_COUNSELLORS, {IDS: ids}):
-        found[session_id].append(speaker)
-    return found
-
-
 RiskPoint = tuple[int, float, datetime]
 _RISKS: Final = (
     sa.select(
@@ -387,33 +369,42 @@ _RISKS: Final = (
 
 def _risks(connection: sa.Connection, ids: list[str]) -> dict[tuple[str, str], list[RiskPoint]]:
     found: dict[tuple[str, str], list[RiskPoint]] = defaultdict(list)
-    for session_id, bundle, *point in connection.execute(_RISKS, {IDS: ids}):
+    for session_id, bundle, *point in connection.execute(_RISKS, {IDS: ids}).all():
         seq, risk, at = point
         found[session_id, bundle].append((seq, risk, at))
     return found
 
 
 _RESOLVED: Final = alerts.alias("resolved")
-_FIRING: Final = (
-    sa.select(alerts.c.session_id, alerts.c.bundle, alerts.c.rule)
-    .where(
-        any_of(alerts.c.session_id, IDS),
-        alerts.c.state == AlertState.FIRING.value,
-        ~sa.exists().where(
-            _RESOLVED.c.episode_id == alerts.c.episode_id,
-            _RESOLVED.c.state == AlertState.RESOLVED.value,
-        ),
-    )
-    .order_by(alerts.c.rule)
+_FIRING: Final = sa.select(alerts.c.session_id, alerts.c.bundle, alerts.c.rule.label("name")).where(
+    any_of(alerts.c.session_id, IDS),
+    alerts.c.state == AlertState.FIRING.value,
+    ~sa.exists().where(
+        _RESOLVED.c.episode_id == alerts.c.episode_id,
+        _RESOLVED.c.state == AlertState.RESOLVED.value,
+    ),
 )
+_COUNSELLORS: Final = sa.select(
+    session_speakers.c.session_id, sa.literal(None, sa.String()), session_speakers.c.speaker
+).where(
+    any_of(session_speakers.c.session_id, IDS),
+    session_speakers.c.role == Role.COUNSELLOR.value,
+)
+_COUNSELLORS_AND_FIRING: Final = sa.union_all(_FIRING, _COUNSELLORS).order_by("name")
 
 
-def _firing(connection: sa.Connection, ids: list[str]) -> dict[tuple[str, str], list[str]]:
-    """By session and bundle, the rules whose newest episode fires and was not resolved."""
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for session_id, bundle, rule in connection.execute(_FIRING, {IDS: ids}):
-        found[session_id, bundle].append(rule)
-    return found
+def _counsellors_and_firing(
+    connection: sa.Connection, ids: list[str]
+) -> tuple[dict[str, list[str]], dict[tuple[str, str], list[str]]]:
+    """By session, its counsellors; by session and bundle, the rules that fire, not resolved."""
+    speakers: dict[str, list[str]] = defaultdict(list)
+    firing: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for session_id, bundle, name in connection.execute(_COUNSELLORS_AND_FIRING, {IDS: ids}).all():
+        if bundle is None:
+            speakers[session_id].append(name)
+        else:
+            firing[session_id, bundle].append(name)
+    return speakers, firing
 
 
 def _interval(row: sa.RowMapping) -> tuple[float, float] | None:

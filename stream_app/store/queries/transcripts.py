@@ -1,19 +1,21 @@
 """A session's turns with their scores; the only query that returns text."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Annotated, Any
+from functools import lru_cache
+from typing import Annotated, Any, Final
 
 import sqlalchemy as sa
 from pydantic import Field
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage, TurnScore, Unscored
+from stream_app.sealing.keyring import Wrapped
 from stream_app.store.queries.described import described_by
-from stream_app.store.queries.scope import Scope
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.session_keys import place, unseal_or_none
-from stream_app.store.tables import turn_scores, turns
+from stream_app.store.tables import session_keys, turn_scores, turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,77 +97,85 @@ def read(
 
     ``only_best``: of the scores only this bundle's, and of each turn the final one if there is one.
     """
-    query = (
-        sa.select(turns)
-        .where(
-            turns.c.session_id == session_id,
-            turns.c.seq > after_seq,
-            *scope.conditions(turns.c.session_id),
-        )
-        .order_by(turns.c.seq)
-        .limit(limit)
-    )
+    query = _turns(scope, limit)
     if only_seq is not None:
         query = query.where(turns.c.seq == only_seq)
     with store.reading() as connection:
-        found = connection.execute(query).mappings().all()
+        found = connection.execute(query, {"of": session_id, "after": after_seq}).all()
         if not found:
             return []
-        key = store.keys.load(connection, [session_id]).get(session_id)
-        chosen = (session_id, found[0]["seq"], found[-1]["seq"])
-        scores = _scores(connection, *chosen, only_best)
+        scores = _scores(connection, session_id, found[0].seq, found[-1].seq, only_best)
+    wrapped = Wrapped(found[0].master_key, found[0].wrapped) if found[0].wrapped else None
+    key = store.keys.master.unwrap(wrapped, session_id) if wrapped is not None else None
     return [
         TurnRead(
-            session_id=row["session_id"],
-            seq=row["seq"],
-            turn_id=row["turn_id"],
-            speaker=row["speaker"],
-            role=Role(row["role"]),
-            text=unseal_or_none(key, row["text"], place(turns.c.text, session_id, row["seq"])),
-            occurred_at=row["occurred_at"],
-            late=row["late"],
-            scores=scores.get(row["seq"], []),
-            unscored=Unscored(row["unscored"]) if row["unscored"] else None,
+            session_id=session_id,
+            seq=row.seq,
+            turn_id=row.turn_id,
+            speaker=row.speaker,
+            role=Role(row.role),
+            text=unseal_or_none(key, row.text, place(turns.c.text, session_id, row.seq)),
+            occurred_at=row.occurred_at,
+            late=row.late,
+            scores=scores.get(row.seq, []),
+            unscored=Unscored(row.unscored) if row.unscored else None,
         )
         for row in found
     ]
 
 
+_TURN: Final = [
+    turns.c[name]
+    for name in ("seq", "turn_id", "speaker", "role", "text", "occurred_at", "late", "unscored")
+]
+
+
+@lru_cache(maxsize=SCOPES)
+def _turns(scope: Scope, limit: int) -> sa.Select[Any]:
+    """Turns with their session's key; building the statement takes longer than running it."""
+    return (
+        sa.select(*_TURN, session_keys.c.master_key, session_keys.c.wrapped)
+        .outerjoin_from(turns, session_keys, session_keys.c.session_id == turns.c.session_id)
+        .where(
+            turns.c.session_id == sa.bindparam("of"),
+            turns.c.seq > sa.bindparam("after"),
+            *scope.conditions(turns.c.session_id),
+        )
+        .order_by(turns.c.seq)
+        .limit(limit)
+    )
+
+
+_SCORES: Final = (
+    sa.select(*(turn_scores.c[each.name] for each in fields(ScoreOfTurn)), turn_scores.c.seq)
+    .where(
+        turn_scores.c.session_id == sa.bindparam("of"),
+        turn_scores.c.seq.between(sa.bindparam("first"), sa.bindparam("last")),
+    )
+    .order_by(turn_scores.c.seq, turn_scores.c.bundle.desc(), turn_scores.c.stage)
+)
+"""Final scores before provisional ones."""
+_final: Final = turn_scores.alias("final")
+_BEST_SCORES: Final = _SCORES.where(
+    turn_scores.c.bundle == sa.bindparam("only"),
+    (turn_scores.c.stage == Stage.FINAL.value)
+    | ~sa.exists().where(
+        _final.c.session_id == turn_scores.c.session_id,
+        _final.c.seq == turn_scores.c.seq,
+        _final.c.bundle == turn_scores.c.bundle,
+        _final.c.stage == Stage.FINAL.value,
+    ),
+)
+
+
 def _scores(
     connection: sa.Connection, session_id: str, first: int, last: int, only_best: str | None
 ) -> dict[int, list[ScoreOfTurn]]:
-    table = turn_scores
-    query = (
-        sa.select(table)
-        .where(table.c.session_id == session_id, table.c.seq.between(first, last))
-        .order_by(table.c.seq, table.c.bundle.desc(), table.c.stage)  # final before provisional
-    )
+    given: dict[str, Any] = {"of": session_id, "first": first, "last": last}
+    query = _SCORES
     if only_best is not None:
-        final = table.alias("final")
-        superseded = sa.exists().where(
-            final.c.session_id == table.c.session_id,
-            final.c.seq == table.c.seq,
-            final.c.bundle == table.c.bundle,
-            final.c.stage == Stage.FINAL.value,
-        )
-        is_best = (table.c.stage == Stage.FINAL.value) | ~superseded
-        query = query.where(table.c.bundle == only_best, is_best)
+        query, given["only"] = _BEST_SCORES, only_best
     found: dict[int, list[ScoreOfTurn]] = {}
-    for row in connection.execute(query).mappings():
-        found.setdefault(row["seq"], []).append(
-            ScoreOfTurn(
-                bundle=row["bundle"],
-                stage=Stage(row["stage"]),
-                late=row["late"],
-                truncated=row["truncated"],
-                empathy_total=row["empathy_total"],
-                confidence=row["confidence"],
-                low_empathy_risk=row["low_empathy_risk"],
-                expressed=row["expressed"],
-                perceived=row["perceived"],
-                client=row["client"],
-                abstained=row["abstained"],
-                intents=row["intents"],
-            )
-        )
+    for bundle, stage, *values, seq in connection.execute(query, given).all():
+        found.setdefault(seq, []).append(ScoreOfTurn(bundle, Stage(stage), *values))
     return found

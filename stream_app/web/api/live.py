@@ -130,8 +130,9 @@ async def _stream(
         if missed:
             yield hub.encode(missed, subscription)
         while not stopping.is_set() and time.monotonic() - began < max_seconds:
-            if events := await client.take(SHUTDOWN_CHECK_SECONDS):
-                yield hub.encode(events, subscription)
+            events = await client.take(SHUTDOWN_CHECK_SECONDS)
+            if encoded := hub.encode(events, subscription):
+                yield encoded
             if time.monotonic() - checked > ACCOUNT_CHECK_SECONDS:
                 checked = time.monotonic()
                 if not await asyncio.to_thread(_is_still_valid, request, services, person):

@@ -52,12 +52,13 @@ def list_interventions(
     audit.record(
         services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id, "interventions"
     )
+    sent = load(services, person, session_id)
     return render(
         request,
         "hand_over_list.html",
         person,
-        interventions=load(services, person, session_id),
-        leader=stored.taken_over(services.store, [session_id]).get(session_id),
+        interventions=sent,
+        leader=stored.leader(sent),
         session_id=session_id,
         live=card.status is not SessionStatus.CLOSED,
     )

@@ -166,6 +166,7 @@ def session(
         for turn in turns
         if first <= turn.seq < first + PAGE_TURNS
     ]
+    sent = interventions.load(services, person, session_id)
     return render(
         request,
         "session.html",
@@ -174,12 +175,12 @@ def session(
         others=looking.report(services, person, session_id) if supervises else None,
         names=names_for(services, person, top.card.counsellors),
         consent=consent,
-        interventions=interventions.load(services, person, session_id),
-        leader=stored_interventions.taken_over(services.store, [session_id]).get(session_id),
+        interventions=sent,
+        leader=stored_interventions.leader(sent),
         turns=shown,
         reviews=reviews.load_reviews(services.store, person, session_id),
         feedbacks=_feedback(services, person, top),
-        readers=_readers(services, person, session_id),
+        readers=_readers(services, person, consent),
         agreements=agreement.of_bundle(services.store, top.card.bundle),
         dispute_counts=disputes.counts(services.store, top.card.bundle),
         page_turns=PAGE_TURNS,
@@ -254,11 +255,9 @@ def _feedback(services: Services, person: Person, top: SessionView) -> list[Feed
     return loading.session_feedback(ended)
 
 
-def _readers(services: Services, person: Person, session_id: str) -> Readers | None:
+def _readers(services: Services, person: Person, consent: SessionConsent | None) -> Readers | None:
     """For supervisors, who assign sessions."""
-    if person.role is not PersonRole.SUPERVISOR:
-        return None
-    return reader_assignment.readers(services, person, session_id)
+    return reader_assignment.readers(services, person, consent) if consent is not None else None
 
 
 def _consent(services: Services, person: Person, session_id: str) -> SessionConsent | None:

@@ -8,7 +8,7 @@ import pytest
 
 from stream_app.core.scorecards import Criterion, Scorecard, parse
 from stream_app.settings import DEFAULT_SCORECARDS
-from stream_app.store import assignments, audit, reviews, tables
+from stream_app.store import assignments, audit, reviews, tables, waiting_work
 from stream_app.store.queries import alerts
 from stream_app.store.queries.alerts import AlertFilter
 from stream_app.store.queries.scope import ALL_SESSIONS
@@ -164,7 +164,7 @@ def test_the_api_does_the_same(as_: As, filled: Store) -> None:
     assert signed["review"]["signed_at"] is not None
     assert signed["total"] == pytest.approx((2 * 2 + 3 * 2) / (2 * 6))
     assert [each["comment"] for each in as_("ben").get(path).json()["comments"]] == ["Here."]
-    assert reviews.count_open(filled, ALL_SESSIONS, "sue") == 0
+    assert waiting_work.read(filled, ALL_SESSIONS, "sue").reviews == 0
 
 
 def test_who_assigned_a_review_withdraws_it_and_assigns_it_again(as_: As, filled: Store) -> None:
