@@ -23,7 +23,7 @@ from stream_app.core.intents import Hits, Intent, IntentReader, IntentSet, NoInt
 from stream_app.core.pipeline import Pipeline, Received, Source, receive
 from stream_app.core.session_state import Versioned
 from stream_app.inference import bundle as bundles
-from stream_app.inference import intents
+from stream_app.inference import intent_files, intents
 from stream_app.settings import LogFormat, Settings
 
 BATCH: Final = 64
@@ -115,7 +115,7 @@ def records() -> list[list[Received]]:
 
 def numbered(count: int) -> IntentSet:
     """So many different intents, made of the shipped ones."""
-    shipped = [i for name in intents.shipped() for i in intents.load(Path(name)).intents]
+    shipped = [i for name in intent_files.shipped() for i in intent_files.load(Path(name)).intents]
     chosen: list[Intent] = [
         structs.replace(shipped[place % len(shipped)], name=f"i{place}") for place in range(count)
     ]

@@ -18,7 +18,7 @@ from stream_app.contracts.scores import Stage
 from stream_app.core.heads import Dimension
 from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
-from stream_app.inference.recalibration import inputs_of
+from stream_app.inference.adaptations import inputs_of
 from stream_app.inference.scorer import OnnxScorer, calibrate
 
 COUNSELLORS: Final = 24

@@ -24,7 +24,7 @@ from models.intents import figures, utterances
 from stream_app.contracts.events import Role
 from stream_app.core.intents import IntentSet
 from stream_app.inference import bundle as bundles
-from stream_app.inference import intents
+from stream_app.inference import intent_files
 from stream_app.inference.intent_model import Floats, collect, fit, scale, units
 from stream_app.inference.intents import IntentComparer
 from stream_app.inference.scorer import OnnxScorer
@@ -42,7 +42,7 @@ Encode = Callable[[Sequence[str]], list[bytes]]
 def kappa(data_dir: Data = None) -> None:
     """Print the agreement of the two labelling passes."""
     labelled = utterances.read(resolve_data_dir(data_dir))
-    names = intents.load(Path("service")).names
+    names = intent_files.load(Path("service")).names
     found = figures.agreement(labelled, utterances.second_labels(), names)
     print(f"{found['utterances']} utterances, labels of {found['different']} differ")
     print(f"kappa over all decisions {found['kappa']:.3f}")
@@ -52,7 +52,7 @@ def kappa(data_dir: Data = None) -> None:
 @app.command()
 def penalty() -> None:
     """Print the leave-one-out average precision of the service intents by penalty."""
-    collected = collect(intents.load(Path("service")), intents.background())
+    collected = collect(intent_files.load(Path("service")), intent_files.background())
     for name in BUNDLES:
         encode = encoder(name)
         vectors = encode(collected.texts)
@@ -73,7 +73,7 @@ def evaluate(
     """Measure the shipped sets and print the tables."""
     folder = resolve_data_dir(data_dir)
     labelled = utterances.read(folder)
-    service = intents.load(Path("service"))
+    service = intent_files.load(Path("service"))
     encoders = {f"`{name}`": encoder(name) for name in BUNDLES}
     found = {name: on_parts(service, labelled, encode) for name, encode in encoders.items()}
     for name, encode in encoders.items():
@@ -117,14 +117,14 @@ def crisis(encoders: dict[str, Encode]) -> str:
     turns = crisis_turns.read()
     known = {
         text.casefold()
-        for intent in intents.load(Path("crisis")).intents
+        for intent in intent_files.load(Path("crisis")).intents
         for text in (*intent.examples, *intent.counter_examples)
     }
     turns = [turn for turn in turns if turn.text.casefold() not in known]
     truth = np.array([turn.is_crisis for turn in turns])
     rows = []
     for name, encode in encoders.items():
-        comparer = compare(intents.load(Path("crisis")), encode)
+        comparer = compare(intent_files.load(Path("crisis")), encode)
         own_hits = hits(comparer, encode, [turn.text for turn in turns], Role.CLIENT)
         found = own_hits.sum(axis=1, keepdims=True) > 0
         own = figures.measure(truth[:, None], found, ["any"])["intents"]["any"]
@@ -142,7 +142,7 @@ def non_adherent(encoders: dict[str, Encode], data_dir: Path) -> str:
     by_quality = utterances.therapist_turns(data_dir)
     rows = []
     for name, encode in encoders.items():
-        known = intents.load(Path("mi_non_adherent"))
+        known = intent_files.load(Path("mi_non_adherent"))
         comparer = compare(known, encode)
         found = {
             quality: hits(comparer, encode, texts, Role.COUNSELLOR)
@@ -157,7 +157,7 @@ def non_adherent(encoders: dict[str, Encode], data_dir: Path) -> str:
 
 def compare(known: IntentSet, encode: Encode) -> IntentComparer:
     """Compute the weights from an encoder's vectors."""
-    collected = collect(known, intents.background())
+    collected = collect(known, intent_files.background())
     return IntentComparer(known, collected, fit(collected, encode))
 
 
@@ -197,7 +197,7 @@ def nearest_on_parts(
     The threshold is chosen as for the intents: greatest F1 over the sentences of the file and the
     ordinary turns, each compared with the others only.
     """
-    collected = collect(service, intents.background())
+    collected = collect(service, intent_files.background())
     rows = rows_of(collected.texts)
     products = rows @ rows.T
     np.fill_diagonal(products, -1.0)
@@ -218,13 +218,13 @@ def nearest_on_parts(
 def tf_idf(service: IntentSet) -> Callable[[Sequence[str]], Floats]:
     """Rows of words and pairs of words, weighted on the sentences of the file."""
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD)
-    vectorizer.fit(collect(service, intents.background()).texts)
+    vectorizer.fit(collect(service, intent_files.background()).texts)
     return lambda texts: np.asarray(vectorizer.transform(texts).toarray())
 
 
 def centred(service: IntentSet, encode: Encode) -> Callable[[Sequence[str]], Floats]:
     """Rows of a bundle's vectors relative to the mean of the sentences of the file."""
-    centre = units(encode(collect(service, intents.background()).texts)).mean(axis=0)
+    centre = units(encode(collect(service, intent_files.background()).texts)).mean(axis=0)
 
     def rows_of(texts: Sequence[str]) -> Floats:
         rows = units(encode(texts)) - centre

@@ -7,8 +7,8 @@ import numpy as np
 
 from stream_app.adaptation.fitting import Floats, HeadData
 from stream_app.core.heads import Dimension, HeadKind
+from stream_app.inference.adaptations import inputs_of
 from stream_app.inference.bundle import HeadSpec
-from stream_app.inference.recalibration import inputs_of
 from stream_app.store.queries.judged_turns import Judged, JudgedTurn
 
 LARGEST_SUM_ERROR: Final = 1e-3

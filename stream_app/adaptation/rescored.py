@@ -12,8 +12,9 @@ from stream_app.contracts.scores import MECHANISMS, TOTAL, Expressed, Level
 from stream_app.core.heads import Dimension, HeadKind
 from stream_app.core.ports import HeadScores
 from stream_app.core.recorded_session import RecordedSession
+from stream_app.inference.adaptations import Recalibration
 from stream_app.inference.bundle import HeadSpec
-from stream_app.inference.recalibration import Floats, Recalibration, recalibrated
+from stream_app.inference.recalibration import Floats, recalibrated
 from stream_app.inference.scorer import choose_labels
 
 

@@ -72,7 +72,7 @@ def gee(y: Any, design: pd.DataFrame, clusters: Any, family: str = "gaussian") -
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            params = np.asarray(model.fit(maxiter=100).params)
+            params = np.asarray(model.fit(maxiter=100, wls_method="qr").params)
             variance = np.diag(_covariance(model, params, groups))
         except (np.linalg.LinAlgError, ValueError):
             raise NotEstimable("the model cannot be fitted to these data") from None
@@ -124,21 +124,29 @@ def terms(names: list[str], values: Any, errors: Any, freedom: float) -> dict[st
 def _independent(design: pd.DataFrame) -> pd.DataFrame:
     """An intercept and the columns that add something to those before them."""
     kept = {"intercept": np.ones(len(design))}
+    basis = np.empty((1 + len(design.columns), len(design)))
+    basis[0] = 1 / np.sqrt(len(design))
     for name in design.columns:
         column = design[name].to_numpy(dtype=float)
-        basis = np.column_stack(list(kept.values()))
-        rest = column - basis @ np.linalg.lstsq(basis, column, rcond=None)[0]
-        if np.linalg.norm(rest) > 1e-8 * max(1.0, float(np.linalg.norm(column))):
+        known = basis[: len(kept)]
+        rest = column - (known @ column) @ known
+        rest -= (known @ rest) @ known  # Gram-Schmidt is orthogonal only if it is repeated
+        length = np.linalg.norm(rest)
+        if length > 1e-8 * max(1.0, float(np.linalg.norm(column))):
+            basis[len(kept)] = rest / length
             kept[str(name)] = column
     return pd.DataFrame(kept)
 
 
 def dummies(values: pd.Series, prefix: str) -> pd.DataFrame:
     """Indicator columns of all values but the most frequent one."""
-    known = values.fillna("not stated").astype(str)
-    reference = known.mode().iloc[0]
-    names = sorted(set(known) - {reference})
-    columns = {f"{prefix}={name}": (known == name).astype(float).to_numpy() for name in names}
+    known, names = pd.factorize(values.fillna("not stated").astype(str), sort=True)
+    reference = np.bincount(known).argmax()
+    columns = {
+        f"{prefix}={name}": (known == place).astype(float)
+        for place, name in enumerate(names)
+        if place != reference
+    }
     return pd.DataFrame(columns, index=values.index)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stream_app.cli.options import DAY, settings_for
-from stream_app.store.people import PersonRole, Right
+from stream_app.store.roles import PersonRole, Right
 
 accounts = typer.Typer(no_args_is_help=True, help="Manage the accounts of the console and the API.")
 

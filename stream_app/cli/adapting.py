@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import SecretStr
 
 from stream_app import extras
 from stream_app.cli.options import Bundle, settings_for
@@ -46,6 +45,8 @@ def adapt(
     Prints the comparison with the present bundle, cross-validated by counsellor. Exit status 1:
     nothing passes the gate, and no bundle is written.
     """
+    from pydantic import SecretStr
+
     extras.require("analytics", ["scipy"])
     from contextlib import closing
 

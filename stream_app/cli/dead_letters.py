@@ -1,6 +1,5 @@
 """List and replay dead letters."""
 
-import asyncio
 from typing import Annotated
 
 import typer
@@ -19,6 +18,8 @@ Reasons = Annotated[
 @letters.command("count")
 def count_letters() -> None:
     """Print the number of dead letters by reason."""
+    import asyncio
+
     from stream_app.commands import dead_letters as command
     from stream_app.worker.dead_letters import read
 
@@ -31,6 +32,8 @@ def count_letters() -> None:
 @letters.command("list")
 def list_letters(reason: Reasons = None) -> None:
     """Print a line per dead letter: id, reason, size, problem; never text."""
+    import asyncio
+
     from stream_app.commands import dead_letters as command
     from stream_app.worker.dead_letters import read
 
@@ -50,6 +53,8 @@ def replay_letters(
     everything: Annotated[bool, typer.Option("--all", help="Replay all.")] = False,
 ) -> None:
     """Send dead letters to the turns topic again, after the problem has been fixed."""
+    import asyncio
+
     from stream_app.commands import dead_letters as command
     from stream_app.worker.dead_letters import read
 

@@ -4,12 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
-from stream_app import logs
 from stream_app.cli.options import with_bundle
-from stream_app.settings import Settings
 
 commands = typer.Typer()
 
@@ -17,6 +13,7 @@ commands = typer.Typer()
 @commands.command()
 def config() -> None:
     """Print the settings in force; secrets are masked."""
+    from stream_app.settings import Settings
     from stream_app.shown_settings import shown_settings
 
     for setting in shown_settings(Settings()):
@@ -37,6 +34,7 @@ def bundle(
     """
     from stream_app.inference import head_bundle
     from stream_app.inference.bundle import load
+    from stream_app.settings import Settings
 
     settings = with_bundle(folder)
     if head_bundle.is_head_bundle(settings.bundle):
@@ -63,6 +61,7 @@ def routes(
     """
     from stream_app import bootstrap
     from stream_app.core.routing import Addressed
+    from stream_app.settings import Settings
 
     settings = Settings()
     core, refused = bootstrap.routed_pipeline(settings, bootstrap.scorer(settings))
@@ -81,7 +80,12 @@ def routes(
 @commands.command()
 def doctor() -> None:
     """Check configuration and connections, and suggest how to fix problems."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from stream_app import logs
     from stream_app.commands.doctor import run_checks
+    from stream_app.settings import Settings
 
     settings = Settings()
     logs.configure("ERROR", settings.log_format)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from stream_app.cli.options import Bundle, progress_console, settings_for
 
@@ -22,6 +21,8 @@ IntentsFile = Annotated[
 @turn_intents.command("check")
 def check_intents(file: IntentsFile, bundle: Bundle = None) -> None:
     """Check a file of intents; print its intents, or all errors with their lines."""
+    from rich.console import Console
+
     from stream_app.commands import intents as command
 
     command.show(_compared(file, bundle)[0], Console())
@@ -41,6 +42,8 @@ def try_intents(
     bundle: Bundle = None,
 ) -> None:
     """Print precision and recall of each intent, and each hit with its nearest example."""
+    from rich.console import Console
+
     from stream_app.commands import intents as command
 
     comparer, scorer = _compared(file, bundle)
@@ -66,6 +69,8 @@ def suggest_intents(
 
     Prints text of the recordings: only for people who may read them. Needs the extra analytics.
     """
+    from rich.console import Console
+
     from stream_app import extras
     from stream_app.commands import intent_suggestions as command
     from stream_app.commands.score import with_progress
@@ -89,8 +94,8 @@ def suggest_intents(
 
 def _compared(file: Path, bundle: Path | None) -> "tuple[IntentComparer, OnnxScorer]":
     from stream_app import bootstrap
-    from stream_app.inference import intents
+    from stream_app.inference import intent_files, intents
 
-    found = intents.load(file)
+    found = intent_files.load(file)
     scorer = bootstrap.scorer(settings_for(bundle))
     return intents.compare(found, scorer), scorer

@@ -3,13 +3,14 @@
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from stream_app import logs
-from stream_app.settings import Settings
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from stream_app.settings import Settings
 
 Speed = Annotated[float, typer.Option(min=0.0, help="Factor on all pauses; 0 = no pauses.")]
 Bundle = Annotated[
@@ -19,8 +20,10 @@ Bundle = Annotated[
 DAY = ["%Y-%m-%d"]
 
 
-def with_bundle(bundle: Path | None) -> Settings:
+def with_bundle(bundle: Path | None) -> "Settings":
     """Settings of the environment, with the bundle of the command line if it names one."""
+    from stream_app.settings import Settings
+
     settings = Settings()
     if bundle is None:
         return settings
@@ -29,8 +32,10 @@ def with_bundle(bundle: Path | None) -> Settings:
     return settings.model_copy(update={"bundle": find(bundle)})
 
 
-def settings_for(bundle: Path | None = None, **changes: object) -> Settings:
+def settings_for(bundle: Path | None = None, **changes: object) -> "Settings":
     """Settings of a command, after its log has been configured by them."""
+    from stream_app import logs
+
     settings = with_bundle(bundle).model_copy(update=changes)
     logs.configure(settings.log_level, settings.log_format)
     return settings
@@ -41,6 +46,8 @@ def in_utc(day: datetime | None) -> datetime | None:
     return None if day is None else day.replace(tzinfo=UTC)
 
 
-def progress_console() -> Console | None:
+def progress_console() -> "Console | None":
     """Where progress is shown: the terminal, if there is one."""
+    from rich.console import Console
+
     return Console(stderr=True) if sys.stderr.isatty() else None

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from stream_app.cli.options import DAY, in_utc, settings_for
 
@@ -56,6 +55,8 @@ def analyse(
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
 ) -> None:
     """Answer a question about the whole platform, with intervals; see docs/analyses.md."""
+    from rich.console import Console
+
     from stream_app import extras
 
     extras.require_analytics()

@@ -4,9 +4,8 @@ import os
 from typing import Annotated, NoReturn
 
 import typer
-from pydantic import ValidationError
 
-from stream_app import __version__, extras, setting_names
+from stream_app import __version__, extras
 from stream_app.cli import (
     accounts,
     adapting,
@@ -65,6 +64,8 @@ def _root(
 ) -> None:
     """Parse the options before the command."""
     if context.invoked_subcommand != "doctor":  # it reports these as a problem
+        from stream_app import setting_names
+
         for warning in setting_names.warnings(os.environ):
             typer.echo(f"rapport: {warning}", err=True)
 
@@ -73,13 +74,17 @@ def main() -> None:
     """Run the command; print a RapportError as one line instead of a traceback."""
     try:
         app()
-    except ValidationError as problem:
+    except RapportError as problem:
+        _end_with(problem)
+    except ValueError as problem:
+        from pydantic import ValidationError
+
+        if not isinstance(problem, ValidationError):
+            raise
         for error in problem.errors():
             name = "_".join(str(part) for part in error["loc"]).upper()
             typer.echo(f"RAPPORT_{name}: {error['msg']}", err=True)
         raise SystemExit(2) from None
-    except RapportError as problem:
-        _end_with(problem)
     except ModuleNotFoundError as problem:
         missing = extras.explained(problem)
         if missing is None:

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from stream_app.cli.options import Bundle, progress_console, settings_for
-from stream_app.core.heads import Head
-from stream_app.core.intents import IntentSet
+
+if TYPE_CHECKING:
+    from stream_app.core.heads import Head
+    from stream_app.core.intents import IntentSet
+
 
 alert_rules = typer.Typer(
     no_args_is_help=True, help="Check and test alert rules; see docs/rules.md."
@@ -23,6 +25,8 @@ def check_rules(
     bundle: Bundle = None,
 ) -> None:
     """Check a file of rules; print its rules, or all errors with their lines."""
+    from rich.console import Console
+
     from stream_app.commands import rules as command
     from stream_app.store.rule_sources import RuleFile, load
 
@@ -38,17 +42,17 @@ def list_variables(bundle: Bundle = None) -> None:
     typer.echo(command.variables(catalogue(_heads(bundle), _intents())))
 
 
-def _heads(bundle: Path | None) -> Sequence[Head]:
+def _heads(bundle: Path | None) -> Sequence["Head"]:
     """The heads in the bundle's manifest, without loading the model."""
     from stream_app import bootstrap
 
     return bootstrap.bundle(settings_for(bundle)).manifest.heads
 
 
-def _intents() -> IntentSet:
-    from stream_app.inference import intents
+def _intents() -> "IntentSet":
+    from stream_app.inference import intent_files
 
-    return intents.load(settings_for().intents)
+    return intent_files.load(settings_for().intents)
 
 
 @alert_rules.command("test")
@@ -68,6 +72,8 @@ def try_rules(
 
     Exit status 1: no event is valid, or a file cannot be read.
     """
+    from rich.console import Console
+
     from stream_app import bootstrap
     from stream_app.commands import event_files, rule_backtest
     from stream_app.commands import rules as command

@@ -4,9 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from stream_app import logs
 from stream_app.cli.options import Bundle, progress_console, settings_for, with_bundle
 
 commands = typer.Typer()
@@ -68,6 +66,9 @@ def bench(
     bundle: Bundle = None,
 ) -> None:
     """Measure throughput, compared with the bare ONNX sessions, and latency to the commit."""
+    from rich.console import Console
+
+    from stream_app import logs
     from stream_app.commands import bench as command
 
     settings = with_bundle(bundle)

@@ -31,8 +31,8 @@ from stream_app.core.recorded_session import (
     rebuild,
 )
 from stream_app.errors import BundleError, RowRefused
+from stream_app.inference.adaptations import Recalibration
 from stream_app.inference.bundle import Bundle, HeadSpec
-from stream_app.inference.recalibration import Recalibration
 from stream_app.settings import Settings
 from stream_app.store import audit, baselines
 from stream_app.store.audit import AuditAction

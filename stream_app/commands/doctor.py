@@ -16,11 +16,12 @@ from sqlalchemy.exc import ArgumentError
 
 from stream_app import __version__, bootstrap, extras, setting_names
 from stream_app.analytics import schema as reporting
+from stream_app.bootstrap import notifier_process
 from stream_app.core.heads import Head
 from stream_app.core.intents import IntentSet
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
-from stream_app.inference import intents
+from stream_app.inference import intent_files
 from stream_app.notifications.rota import LOOK_AHEAD
 from stream_app.sealing.sources import readable_by_others
 from stream_app.settings import RulesSource, Settings
@@ -122,11 +123,11 @@ def _routes(settings: Settings) -> str:
 def _rules(settings: Settings) -> str:
     heads = bundles.load(settings.bundle).manifest.heads
     if settings.rules_source is RulesSource.FILE:
-        return _rules_of(RuleFile(settings.rules), heads, intents.load(settings.intents))
+        return _rules_of(RuleFile(settings.rules), heads, intent_files.load(settings.intents))
     store = bootstrap.store(settings)
     try:
         source = bootstrap.rule_source(settings, store)
-        return _rules_of(source, heads, intents.load(settings.intents))
+        return _rules_of(source, heads, intent_files.load(settings.intents))
     finally:
         store.close()
 
@@ -306,7 +307,7 @@ def _registry(settings: Settings) -> str:
 
 
 def _notifications(settings: Settings) -> str:
-    plan = bootstrap.notification_plan(settings)
+    plan = notifier_process.notification_plan(settings)
     targets, rotas = plan.targets, plan.escalation.rotas.values()
     if not targets:
         return "no notifications are sent: RAPPORT_NOTIFICATIONS is not set"

@@ -14,7 +14,7 @@ from msgspec import Struct
 from stream_app import bootstrap
 from stream_app.core.restrictions import Outputs
 from stream_app.errors import RapportError
-from stream_app.inference import intents
+from stream_app.inference import intent_files
 from stream_app.settings import Settings
 from stream_app.store import audit, studies
 from stream_app.store.audit import AuditAction
@@ -73,7 +73,7 @@ def run(settings: Settings, wanted: Wanted, file: Path) -> int:
     store.load_privacy(settings.redact)
     study = wanted.study
     try:
-        known = intents.load(settings.intents).names
+        known = intent_files.load(settings.intents).names
         person = OPERATOR if study is None else _of_study(store, wanted.table, study)
         pieces = _pieces(store, person, wanted, settings.restrictions.everywhere, known)
         detail = f"{wanted.table} as {wanted.form.value}"

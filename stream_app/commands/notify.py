@@ -1,5 +1,6 @@
 """``rapport notify``: sends alerts to all notification targets until a signal stops it."""
 
+import gc
 import signal
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -9,7 +10,7 @@ from zoneinfo import ZoneInfo
 import structlog
 from msgspec import Struct
 
-from stream_app import bootstrap
+from stream_app.bootstrap import notifier_process
 from stream_app.errors import RapportError
 from stream_app.health_server import serve_probes
 from stream_app.notifications.notification import DeliveryFailed, trial_notification
@@ -34,10 +35,13 @@ def run(settings: Settings) -> None:
     Raises:
         RapportError: there is no target, the file of targets is invalid, or the database fails.
     """
-    group = bootstrap.notifier_group(settings)
+    group = notifier_process.notifier_group(settings)
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, lambda *_: group.stop())
     log.info("notify.start", targets=group.names)
+    gc.collect()
+    gc.freeze()
+    gc.enable()
     probes = (
         serve_probes(settings.health_host, settings.health_port, group, group.registry)
         if settings.health_port is not None
@@ -53,14 +57,14 @@ def test(settings: Settings, name: str | None) -> Iterator[tuple[str, str | None
     Raises:
         RapportError: there is no such target, or the file of targets is invalid.
     """
-    targets = bootstrap.notification_plan(settings).targets
+    targets = notifier_process.notification_plan(settings).targets
     chosen = [target for target in targets if name in {None, target.name}]
     if not chosen:
         known = ", ".join(target.name for target in targets) or "none: set RAPPORT_NOTIFICATIONS"
         raise RapportError(f"there is no such target; known are {known}")
     for target in chosen:
         try:
-            bootstrap.channel(settings, target).send(
+            notifier_process.channel(settings, target).send(
                 trial_notification(target.name, datetime.now(UTC))
             )
         except DeliveryFailed as problem:
@@ -75,7 +79,7 @@ def check(settings: Settings, now: datetime) -> list[RotaCheck]:
     Raises:
         RapportError: the file is not valid.
     """
-    rotas = bootstrap.notification_plan(settings).escalation.rotas.values()
+    rotas = notifier_process.notification_plan(settings).escalation.rotas.values()
     return [_check_rota(rota, now) for rota in rotas]
 
 

@@ -44,6 +44,7 @@ def _serve(settings: Settings, app: FastAPI) -> None:
     )
     gc.collect()
     gc.freeze()  # the code lives until the exit; collecting it would halt all pages
+    gc.enable()
     sys.setswitchinterval(SWITCH_INTERVAL)
     with probes:
         uvicorn.run(

@@ -9,16 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-import faust
 import structlog
 import uvloop
 
 from stream_app import bootstrap
+from stream_app.bootstrap import worker_process
 from stream_app.commands.traced import traced
 from stream_app.errors import BrokerUnavailable
 from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
 from stream_app.tracing.port import Tracing
+from stream_app.worker.app import RapportWorker
 from stream_app.worker.health import Health, Watchdog
 from stream_app.worker.refusal import refusal
 from stream_app.worker.topics import declare_topics
@@ -73,9 +74,9 @@ def _run(settings: Settings, tracing: Tracing, shadow: Path | None) -> None:
         raise BrokerUnavailable(found.reason)
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    app, agent = bootstrap.worker(settings, scorer, tracing, tried)
+    app, agent = worker_process.worker(settings, scorer, tracing, tried)
     log.info("worker.start", group=settings.kafka_group, topic=settings.turns_topic)
-    worker = faust.Worker(
+    worker = RapportWorker(
         app, loop=loop, loglevel=None, override_logging=False, redirect_stdouts=False, quiet=True
     )
     probes = (
@@ -95,6 +96,7 @@ def freeze_garbage_collector() -> None:
     """Exempt the objects loaded so far from garbage collection: they live until the exit."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(GC_THRESHOLD)
 
 

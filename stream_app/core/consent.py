@@ -7,6 +7,7 @@ a newer version of the wording ends it.
 import re
 import zlib
 from datetime import datetime
+from enum import Enum
 from typing import Final
 
 import msgspec
@@ -17,6 +18,14 @@ from stream_app.core.session_state import SessionState
 
 RECORDS_REMEMBERED: Final = 64
 FROM_TURN: Final = "turn"
+
+
+class OnWithdrawal(Enum):
+    """What to do with stored data: ``keep`` it readable, ``hide`` or ``erase`` it."""
+
+    KEEP = "keep"
+    HIDE = "hide"
+    ERASE = "erase"
 
 
 class ConsentRecord(Struct, frozen=True):

@@ -4,9 +4,11 @@ Start at ``bundle.load`` and ``scorer.OnnxScorer``.
 """
 
 __all__ = [
+    "adaptations",
     "bundle",
     "bundle_pointer",
     "head_bundle",
+    "intent_files",
     "intent_model",
     "intents",
     "probe",

@@ -18,8 +18,8 @@ from stream_app.core.heads import LEVELS, Dimension, Head, HeadKind
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.perceived import PerceivedValues
 from stream_app.errors import BundleError
-from stream_app.inference import bundle_pointer, recalibration
-from stream_app.inference.recalibration import Adaptation
+from stream_app.inference import adaptations, bundle_pointer
+from stream_app.inference.adaptations import Adaptation
 
 T = TypeVar("T")
 FORMAT: Final = 2
@@ -326,7 +326,7 @@ def check_content(path: Path, manifest: Manifest, graphs: set[str]) -> None:
         _check_perceived(path, manifest.heads, manifest.perceived)
     if manifest.adaptations and manifest.format != ADAPTED_FORMAT:
         raise BundleError(f"{path}: a bundle with adaptations needs format {ADAPTED_FORMAT}")
-    recalibration.check(manifest.heads, manifest.adaptations, str(path))
+    adaptations.check(manifest.heads, manifest.adaptations, str(path))
     for name, expected in manifest.files.items():
         file = path / name
         if Path(name).name != name or not file.is_file():

@@ -39,6 +39,7 @@ __all__ = [
     "restricted",
     "retention",
     "reviews",
+    "roles",
     "rollup_marks",
     "rows",
     "rule_sources",

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from stream_app.store.people import PersonRole
+from stream_app.store.roles import PersonRole
 
 OF_TEAMS: Final = (PersonRole.SUPERVISOR, PersonRole.STUDY)
 

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from enum import Enum
 from typing import Any, ClassVar, Final
 
 import sqlalchemy as sa
@@ -18,6 +17,9 @@ from stream_app.errors import RapportError
 from stream_app.store.any_of import IDS, any_of
 from stream_app.store.queries.scope import ALL_SESSIONS, NO_SESSIONS, Scope
 from stream_app.store.repository import Store
+from stream_app.store.roles import RIGHTS as RIGHTS  # noqa: PLC0414  # part of this module
+from stream_app.store.roles import PersonRole as PersonRole  # noqa: PLC0414  # part of this module
+from stream_app.store.roles import Right as Right  # noqa: PLC0414  # part of this module
 from stream_app.store.tables import (
     UtcDateTime,
     access_tokens,
@@ -32,42 +34,6 @@ BROWSER = "browser"
 USE_STEP: Final = timedelta(minutes=1)
 """How precisely the last use of a browser is stored."""
 TOKEN_PREFIX = "rapport_"  # noqa: S105  # a prefix, not a token
-
-
-class PersonRole(Enum):
-    """``counsellor`` reads own sessions, ``supervisor`` a team's; ``analyst``, ``admin``: no text.
-
-    ``ingest``: a program that sends events and cannot read. ``study``: exports redacted text, and
-    only for an approved study that has not ended (``store.studies``).
-    """
-
-    COUNSELLOR = "counsellor"
-    SUPERVISOR = "supervisor"
-    ANALYST = "analyst"
-    ADMIN = "admin"
-    INGEST = "ingest"
-    STUDY = "study"
-
-
-class Right(Enum):
-    """What a token may do."""
-
-    READ_SCORES = "read-scores"
-    READ_TEXT = "read-text"
-    ACT = "act"
-    READ_AUDIT = "read-audit"
-    SEND_EVENTS = "send-events"
-
-
-RIGHTS: Final = {
-    PersonRole.COUNSELLOR: frozenset({Right.READ_SCORES, Right.READ_TEXT, Right.ACT}),
-    PersonRole.SUPERVISOR: frozenset({Right.READ_SCORES, Right.READ_TEXT, Right.ACT}),
-    PersonRole.ANALYST: frozenset({Right.READ_SCORES}),
-    PersonRole.ADMIN: frozenset({Right.READ_SCORES, Right.READ_AUDIT}),
-    PersonRole.INGEST: frozenset({Right.SEND_EVENTS}),
-    PersonRole.STUDY: frozenset({Right.READ_SCORES, Right.READ_TEXT}),
-}
-"""The rights that a token of each role can have."""
 
 
 class PersonError(RapportError):

@@ -1,16 +1,17 @@
-"""Migrates the database schema with the Alembic scripts in ``migrations/``."""
+"""Migrates the database schema with the Alembic scripts in ``migrations/``.
+
+Alembic is imported when it is used: processes that only read or write start without it.
+"""
 
 from functools import cache
 from pathlib import Path
-from typing import Final
-
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
+from typing import TYPE_CHECKING, Final
 
 from stream_app.store.connection import translate_errors
 from stream_app.store.repository import Store
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 _PACKAGE: Final = Path(__file__).parents[1]
 
@@ -21,8 +22,10 @@ def scripts() -> Path:
     return installed if installed.is_dir() else _PACKAGE.parent / "migrations"
 
 
-def config(store: Store, read_role: str | None = None) -> Config:
+def config(store: Store, read_role: str | None = None) -> "Config":
     """Alembic's configuration for an open store."""
+    from alembic.config import Config  # noqa: PLC0415
+
     settings = Config()
     settings.set_main_option("script_location", str(scripts()))
     settings.attributes["engine"] = store.engine
@@ -37,12 +40,16 @@ def upgrade(store: Store, revision: str = "head", read_role: str | None = None) 
     Raises:
         StoreError: a migration failed, or the connection was lost.
     """
+    from alembic import command  # noqa: PLC0415
+
     with translate_errors():
         command.upgrade(config(store, read_role), revision)
 
 
 def downgrade(store: Store, revision: str) -> None:
     """Revert migrations down to ``revision``."""
+    from alembic import command  # noqa: PLC0415
+
     with translate_errors():
         command.downgrade(config(store), revision)
 
@@ -53,6 +60,9 @@ def revisions(store: Store) -> tuple[str | None, str | None]:
     Raises:
         StoreUnavailable: the database cannot be reached.
     """
+    from alembic.runtime.migration import MigrationContext  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
     with store.reading() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
     return current, _newest(scripts())

@@ -6,21 +6,12 @@ an interrupted one is repeated; until then the session is hidden.
 """
 
 from collections.abc import Sequence
-from enum import Enum
 
 import sqlalchemy as sa
 
-from stream_app.core.consent import is_newer
+from stream_app.core.consent import OnWithdrawal, is_newer
 from stream_app.store.connection import Database
 from stream_app.store.tables import consents, holds, rollup_marks, sessions
-
-
-class OnWithdrawal(Enum):
-    """What to do with stored data: ``keep`` it readable, ``hide`` or ``erase`` it."""
-
-    KEEP = "keep"
-    HIDE = "hide"
-    ERASE = "erase"
 
 
 def find_withdrawn(database: Database, session_ids: Sequence[str]) -> dict[str, str | None]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stream_app.core.intent_file import IntentFileError
 from stream_app.core.intents import NO_INTENTS, IntentSet
-from stream_app.inference import intents
+from stream_app.inference import intent_files
 
 _Stamp = tuple[int, int] | None
 
@@ -28,7 +28,7 @@ class KnownIntents:
             if not self._read or stamp != self._stamp:
                 self._stamp, self._read = stamp, True
                 with suppress(IntentFileError):  # the worker reports it
-                    self._found = intents.load(self._path)
+                    self._found = intent_files.load(self._path)
             return self._found
 
     def _current(self) -> _Stamp:

@@ -4,12 +4,14 @@ Faust's tables, web server and topic declarations are off. Its behaviour under f
 reasons for the settings are in ``docs/decisions/0002-faust-delivery.md``.
 """
 
+import asyncio
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import faust
+from faust.tables import TableManager
 from faust.types import TP
 
 from stream_app.settings import SaslMechanism, SecurityProtocol, Settings
@@ -22,6 +24,26 @@ METADATA_AGE_MS = 5000
 """Time in which a recreated topic is detected; Faust's default is a minute."""
 MAX_RECORD_BATCH = 512 * 1024
 """Bytes; half of the brokers' default limit."""
+LAST_TASKS = 1.0
+"""Seconds that a stop waits for cancelled tasks."""
+
+
+class NoTables(TableManager):
+    """There are no tables: Faust waits a second at each start until they are declared."""
+
+    async def on_start(self) -> None:
+        """Let the conductor subscribe at once."""
+        await self._update_channels()
+        await self.recovery.start()
+
+
+class RapportWorker(faust.Worker):
+    """Ends when its tasks have ended; Faust waits another second at each stop."""
+
+    async def _sentinel_task(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=LAST_TASKS)
 
 
 class RapportApp(faust.App):
@@ -81,6 +103,7 @@ def create(settings: Settings) -> RapportApp:
         topic_allow_declare=False,
         table_standby_replicas=1,
         store="memory://",
+        TableManager=NoTables,
         datadir=Path(tempfile.gettempdir()) / "rapport-faust",  # stays empty, but Faust creates it
         web_enabled=False,
         autodiscover=False,

@@ -14,7 +14,7 @@ from stream_app.core.ports import Scorer
 from stream_app.core.rule_file import RuleFileError
 from stream_app.core.rules import RulesDoNotFit
 from stream_app.core.yaml_file import digest_of
-from stream_app.inference import intents
+from stream_app.inference import intent_files, intents
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.rule_loading import RuleReloader
 
@@ -40,7 +40,7 @@ class IntentReloader:
         self._rules = rules
         self._metrics = metrics
         self._ready: IntentReader | None = None
-        self._last_digest = digest_of(intents.read_bytes(path))
+        self._last_digest = digest_of(intent_files.read_bytes(path))
         self._last_faults = ""
         metrics.intents_loaded.set(len(encodings.intent_reader.intents.intents))
 
@@ -50,11 +50,11 @@ class IntentReloader:
         This takes as long as encoding some hundred turns; call it beside the batches.
         """
         try:
-            raw = intents.read_bytes(self._path)
+            raw = intent_files.read_bytes(self._path)
             digest = digest_of(raw)
             if digest != self._last_digest:
                 self._last_digest, self._ready = digest, None
-                found = parse(raw, str(self._path), intents.read_shipped)
+                found = parse(raw, str(self._path), intent_files.read_shipped)
                 self._ready = intents.compare(found, self._scorer)
         except IntentFileError as problem:
             self._refuse(problem.faults)

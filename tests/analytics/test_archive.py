@@ -9,10 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.analytics import archive, fact_reader, rollups, schema
+from stream_app.core.consent import OnWithdrawal
 from stream_app.store import archived, erasure, holds, tables, withdrawal
 from stream_app.store.archived import ArchiveError
 from stream_app.store.repository import Store
-from stream_app.store.withdrawal import OnWithdrawal
 from tests.analytics import archiving
 from tests.analytics.archiving import BEFORE, NOW, SESSIONS, facts, fill, move
 from tests.store import batches

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from stream_app import bootstrap
+from stream_app.bootstrap import worker_process
 from stream_app.cli import app
 from stream_app.settings import Settings
 from stream_app.store import archived
@@ -114,6 +114,6 @@ def test_pseudonyms_are_rotated_in_the_archive_too(
 def test_a_worker_deletes_expired_months(store: Store, folder: Path) -> None:
     moved(store)
     later = datetime.now(UTC) + timedelta(days=366)
-    purged = list(bootstrap.purge_expired(Settings(), store, later))
+    purged = list(worker_process.purge_expired(Settings(), store, later))
     assert sum(piece["archived sessions"] for piece in purged) == 6
     assert not list(folder.rglob("*.parquet"))

@@ -3,12 +3,12 @@
 import time
 from typing import Any
 
-from stream_app import bootstrap
+from stream_app.bootstrap import worker_process
 from stream_app.commands import worker as command
 from stream_app.settings import Settings
 from stream_app.worker.health import HealthLimits
 
-real = bootstrap.worker
+real = worker_process.worker
 
 
 def worker(*arguments: Any) -> Any:
@@ -20,5 +20,5 @@ def worker(*arguments: Any) -> Any:
 
 
 if __name__ == "__main__":
-    bootstrap.worker = worker
+    worker_process.worker = worker
     command.run(Settings())

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from stream_app.cli import app
 from stream_app.commands.child_processes import environment
+from stream_app.core.consent import OnWithdrawal
 from stream_app.store import audit, tables
-from stream_app.store.withdrawal import OnWithdrawal
 from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.store.batches import consent, end, turn

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stream_app.contracts.events import Role
 from stream_app.core.intent_file import MAX_EXAMPLES, MIN_EXAMPLES, IntentFileError
 from stream_app.core.intents import Intent, IntentSet
-from stream_app.inference import intents
+from stream_app.inference import intent_files
 from stream_app.inference.intent_model import collect, fit, left_out_hits, units
 from stream_app.inference.intents import IntentComparer
 
@@ -128,19 +128,19 @@ def test_units_have_length_one() -> None:
 
 @pytest.mark.parametrize("name", ["crisis", "mi_non_adherent", "service"])
 def test_shipped_sets_are_valid(name: str) -> None:
-    found = intents.load(Path(name))
-    assert name in intents.shipped()
+    found = intent_files.load(Path(name))
+    assert name in intent_files.shipped()
     assert all(MIN_EXAMPLES <= len(each.examples) <= MAX_EXAMPLES for each in found.intents)
     assert all(each.title for each in found.intents)
 
 
 def test_the_service_set_has_the_16_intents_of_xu_and_jiang() -> None:
-    found = intents.load(Path("service"))
+    found = intent_files.load(Path("service"))
     assert len(found.intents) == 16
     assert {each.roles for each in found.intents} == {frozenset({Role.COUNSELLOR})}
 
 
 def test_a_missing_file_names_the_shipped_sets() -> None:
     with pytest.raises(IntentFileError, match="crisis, mi_non_adherent, service"):
-        intents.load(Path("none.yaml"))
-    assert intents.load(None).names == ()
+        intent_files.load(Path("none.yaml"))
+    assert intent_files.load(None).names == ()

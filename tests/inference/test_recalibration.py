@@ -14,8 +14,9 @@ from stream_app.contracts.scores import Stage
 from stream_app.core.ports import HeadScores
 from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.errors import BundleError
+from stream_app.inference.adaptations import Adaptation, Recalibration
 from stream_app.inference.bundle import ADAPTED_FORMAT, FORMAT, MANIFEST, SHIPPED, load
-from stream_app.inference.recalibration import Adaptation, Recalibration, recalibrated
+from stream_app.inference.recalibration import recalibrated
 from stream_app.inference.scorer import OnnxScorer
 
 ER, IP = "emotional_reactions", "interpretations"

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("torch")
 
 from models.intents import figures, utterances
-from stream_app.inference import intents
+from stream_app.inference import intent_files
 
-NAMES = intents.load(Path("service")).names
+NAMES = intent_files.load(Path("service")).names
 ROWS = [json.loads(line) for line in utterances.UTTERANCES.read_text("utf-8").splitlines()]
 
 
@@ -30,7 +30,7 @@ def test_no_text_of_a_corpus_is_stored() -> None:
 
 
 def test_no_written_utterance_is_an_example() -> None:
-    service = intents.load(Path("service")).intents
+    service = intent_files.load(Path("service")).intents
     known = {text.casefold() for each in service for text in each.examples}
     written = utterances.read(None)
     assert len(written) > 200

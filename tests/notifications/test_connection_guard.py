@@ -3,14 +3,14 @@
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from typing import Any
 
 import pytest
 
-from stream_app import bootstrap
+from stream_app.bootstrap import notifier_process
 from stream_app.errors import RapportError
 from stream_app.notifications.apprise_channel import AppriseChannel
 from stream_app.notifications.connection_guard import (
@@ -212,7 +212,10 @@ def test_the_setting_reaches_the_channels(inner: Inner) -> None:
         {"name": "desk", "kind": "webhook", "url": f"http://127.0.0.1:{inner.port}/"},
         context={"environment": {}},
     )
-    send: Callable[[Settings], None] = lambda s: bootstrap.channel(s, target).send(single(FIRING))  # noqa: E731
+
+    def send(settings: Settings) -> None:
+        notifier_process.channel(settings, target).send(single(FIRING))
+
     with pytest.raises(DeliveryFailed, match="loopback"):
         send(Settings())
     send(Settings(notify_allow="127.0.0.1"))

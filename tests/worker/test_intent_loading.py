@@ -7,7 +7,7 @@ import structlog
 
 from stream_app.core.intent_variables import catalogue
 from stream_app.core.pipeline import Pipeline
-from stream_app.inference import intents
+from stream_app.inference import intent_files, intents
 from stream_app.store.rule_sources import RuleFile, load
 from stream_app.worker.intent_loading import IntentReloader
 from stream_app.worker.metrics import WorkerMetrics
@@ -35,7 +35,7 @@ class World:
         self.file.write_text(HEAD + intent("refund"), "utf-8")
         self.rule_file.write_text(rules, "utf-8")
         scorer, self.metrics = FakeScorer(), WorkerMetrics()
-        known = intents.load(self.file)
+        known = intent_files.load(self.file)
         source = RuleFile(self.rule_file)
         self.core: Pipeline = pipeline(load(source, [], known))
         self.core.encodings.intent_reader = intents.compare(known, scorer)
@@ -103,4 +103,4 @@ def test_rules_that_wait_for_an_intent_are_adopted_with_it(world: World) -> None
     [rule] = world.core.environment.alerting.rules.rules
     assert rule.when.source == "intent.cancel > 0.5"
     assert rule.when.names == ("intent.cancel",)
-    assert "intent.cancel" in catalogue([], intents.load(world.file))
+    assert "intent.cancel" in catalogue([], intent_files.load(world.file))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.inference import bundle as bundles
-from stream_app.inference import intents
+from stream_app.inference import intent_files, intents
 from stream_app.inference.bundle import SHIPPED
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
@@ -30,7 +30,7 @@ class Routed:
         scorer = OnnxScorer(bundles.load(SHIPPED / "nano"), Provider.CPU)
         world = World(scorer, folder)
         self.core = core = world.pipeline
-        known, source = intents.load(self.intents), RuleFile(self.rules)
+        known, source = intent_files.load(self.intents), RuleFile(self.rules)
         core.encodings.intent_reader = intents.compare(known, scorer)
         default = core.environment.alerting
         default.adopt(load(source, scorer.heads, known))

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 import pytest
 import sqlalchemy as sa
 
-from stream_app import bootstrap
+from stream_app.bootstrap import worker_process
+from stream_app.core.consent import OnWithdrawal
 from stream_app.settings import Settings
 from stream_app.store import holds, retention, tables, withdrawal
 from stream_app.store.queries import alerts, sessions, transcripts
 from stream_app.store.queries.alerts import AlertFilter
 from stream_app.store.queries.scope import ALL_SESSIONS, Scope
 from stream_app.store.repository import Store
-from stream_app.store.withdrawal import OnWithdrawal
 from tests.store.batches import consent, end, prepare, turn
 from tests.store.reading import contents, dump, rows
 from tests.worker.processors import handle, processor
@@ -30,7 +30,7 @@ def readable(store: Store, scope: Scope = ALL_SESSIONS) -> set[str]:
 
 
 def apply(store: Store, setting: OnWithdrawal) -> list[int]:
-    return bootstrap.apply_withdrawals(Settings(on_withdrawal=setting), store, NOW)
+    return worker_process.apply_withdrawals(Settings(on_withdrawal=setting), store, NOW)
 
 
 def withdrawn(store: Store) -> Store:

@@ -7,15 +7,10 @@ from enum import Enum
 from typing import Any, Final, Protocol
 
 import msgspec
-import pyarrow as pa
-from pyarrow import parquet
 
-from stream_app.analytics import arrow_rows
 from stream_app.analytics.columns import Kind
 from stream_app.web.exports.columns import Column, Row, values_in_order
 from stream_app.web.exports.spreadsheet import safe_json, safe_text
-
-_ARROW: Final = {**arrow_rows.TYPES, Kind.JSON: pa.string()}
 
 
 class Format(Enum):
@@ -126,41 +121,6 @@ def _cell(column: Column, value: Any) -> Any:
             return value
 
 
-class ParquetWriter:
-    """Parquet with one row group per page."""
-
-    def __init__(self, sink: Buffer, columns: list[Column]) -> None:
-        self._columns = columns
-        self._schema = pa.schema(
-            [
-                pa.field(column.name, _ARROW[column.kind], metadata={"description": column.meaning})
-                for column in columns
-            ]
-        )
-        self._file = pa.PythonFile(sink, mode="w")
-        self._writer = parquet.ParquetWriter(self._file, self._schema, compression="zstd")
-
-    def write_page(self, rows: Sequence[Row]) -> None:
-        """Write one page of rows."""
-        if not rows:
-            return
-        arrays = [
-            pa.array([_without_json(column, row.get(column.name)) for row in rows], field.type)
-            for column, field in zip(self._columns, self._schema, strict=True)
-        ]
-        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
-
-    def close(self) -> None:
-        """Write the footer."""
-        self._writer.close()
-
-
-def _without_json(column: Column, value: Any) -> Any:
-    if column.kind is Kind.JSON and value is not None:
-        return msgspec.json.encode(value).decode()
-    return value
-
-
 class JsonLinesWriter:
     """JSON lines, one object per row."""
 
@@ -185,8 +145,14 @@ class JsonLinesWriter:
         """Do nothing: the format has no footer."""
 
 
+def _parquet(sink: Buffer, columns: list[Column]) -> Writer:
+    from stream_app.web.exports.parquet import ParquetWriter  # noqa: PLC0415  # Arrow is large
+
+    return ParquetWriter(sink, columns)
+
+
 _WRITERS: Final[dict[Format, Callable[[Buffer, list[Column]], Writer]]] = {
     Format.CSV: CsvWriter,
-    Format.PARQUET: ParquetWriter,
+    Format.PARQUET: _parquet,
     Format.JSONL: JsonLinesWriter,
 }

@@ -1,82 +1,45 @@
-"""Composition root: builds scorer, pipeline, store, worker and web app from the settings."""
+"""Composition root: builds scorer, pipeline, store and web app from the settings.
+
+Each process imports only its own parts: ``worker_process``, ``notifier_process``.
+"""
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from itertools import chain
+from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
-from prometheus_client import Counter as Counts
 from pydantic import SecretStr
 
 from stream_app import extras
-from stream_app.analytics import rollups
 from stream_app.core.baselines import BaselineBook, NoBaselines
+from stream_app.core.consent import OnWithdrawal
 from stream_app.core.environment import Policy
 from stream_app.core.intents import NO_INTENTS, IntentSet
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Scorer
 from stream_app.core.scorecards import ScorecardFileError, Scorecards
 from stream_app.core.scorecards import parse as parse_scorecards
-from stream_app.core.shadow import Shadow
-from stream_app.errors import BundleError, RapportError
+from stream_app.errors import BundleError
 from stream_app.inference import bundle as bundles
-from stream_app.inference import intents
-from stream_app.notifications.apprise_channel import AppriseChannel
-from stream_app.notifications.connection_guard import parse_allowed
-from stream_app.notifications.escalation import Escalation
-from stream_app.notifications.escalation_planner import EscalationPlanner
-from stream_app.notifications.escalation_sender import EscalationSender
-from stream_app.notifications.notification import Channel
-from stream_app.notifications.notifier import Notifier
-from stream_app.notifications.notifier_group import NotifierGroup, deliveries_counter
-from stream_app.notifications.rounds import Rounds
-from stream_app.notifications.targets import Plan, Target, read_plan
-from stream_app.notifications.webhook import Webhook
 from stream_app.redaction.port import Redactor
 from stream_app.redaction.presidio import open_presidio
 from stream_app.redaction.rules import Rules
 from stream_app.sealing.sources import KeySource
 from stream_app.settings import RedactorName, RulesSource, Settings, TraceExporter
 from stream_app.store import (
-    archived,
-    audit,
-    claims,
-    erasure,
-    log_positions,
-    restricted,
-    retention,
     rule_sources,
-    shadow_scores,
-    tables,
-    withdrawal,
 )
-from stream_app.store.audit import AuditAction
 from stream_app.store.baselines import StoredBaselines
-from stream_app.store.deliveries import Deliveries
-from stream_app.store.escalations import Escalations
 from stream_app.store.people import People
 from stream_app.store.repository import Store, open_store
 from stream_app.store.rule_sources import AdoptedRules, RuleFile, RuleSource
 from stream_app.store.secrets import MASTER_KEY, PSEUDONYM_KEY
 from stream_app.store.sign_in_throttle import SignInThrottle
-from stream_app.store.withdrawal import OnWithdrawal
 from stream_app.tracing.port import OFF, Tracing
-from stream_app.worker import app as faust_app
-from stream_app.worker import erasing, schema_registry
-from stream_app.worker.agents import TurnAgent
-from stream_app.worker.app import RapportApp
-from stream_app.worker.encoded_scores import encoding
-from stream_app.worker.health import Health, HealthLimits
-from stream_app.worker.intent_loading import IntentReloader
 from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
-from stream_app.worker.rule_loading import RuleReloader
-from stream_app.worker.topics import client_options, declare_topics
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -86,9 +49,34 @@ if TYPE_CHECKING:
     from stream_app.web.practice_model import PracticeModel
     from stream_app.worker.bundle_loading import BundleReloader
 
+__all__ = [
+    "bundle",
+    "bundle_ids",
+    "bundle_reloader",
+    "default_pipeline",
+    "notifier_process",
+    "offline_scorer",
+    "pipeline",
+    "policy",
+    "practice_model",
+    "prepared_store",
+    "read_store",
+    "redactor",
+    "register_bundle",
+    "routed_pipeline",
+    "rule_source",
+    "scorecards",
+    "scorer",
+    "shadow_scorer",
+    "store",
+    "sweep_archive",
+    "tracing",
+    "usable_cores",
+    "web",
+    "worker_process",
+]
+
 log = structlog.get_logger(__name__)
-ERASED_AT_A_TIME: Final = 50
-"""Sessions that a worker erases between two batches after withdrawals of consent."""
 
 
 def tracing(settings: Settings, service: str) -> Tracing:
@@ -170,7 +158,7 @@ def routed_pipeline(
     settings: Settings, scorer: "OnnxScorer"
 ) -> "tuple[Pipeline, Sequence[Refusal]]":
     """As ``pipeline``, with the bundles of the routes file that were refused."""
-    core = _default_pipeline(settings, scorer)
+    core = default_pipeline(settings, scorer)
     reloader = bundle_reloader(settings, scorer, core)
     reloader.start()
     return core, reloader.refused
@@ -189,9 +177,11 @@ def bundle_ids(settings: Settings) -> list[str]:
     return [each.environment.bundle_id for each in core.bundles]
 
 
-def _default_pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
+def default_pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
     """The pipeline with its default bundle and the intents, without routes."""
-    wanted = intents.load(settings.intents)
+    from stream_app.inference import intent_files, intents  # noqa: PLC0415  # the console has no runtime
+
+    wanted = intent_files.load(settings.intents)
     core = Pipeline(scorer, _checked_policy(settings, scorer, wanted))
     if wanted.intents:
         core.encodings.intent_reader = intents.compare(wanted, scorer)
@@ -326,73 +316,6 @@ def prepared_store(settings: Settings, scorer: "OnnxScorer") -> Store:
     return opened
 
 
-def notification_plan(settings: Settings) -> Plan:
-    """Targets, rotas and escalation of the configured file; empty without one.
-
-    Raises:
-        RapportError: the file is not valid; the message has the line.
-    """
-    if settings.notifications is None:
-        return Plan([], Escalation((), {}, frozenset()))
-    return read_plan(settings.notifications, os.environ)
-
-
-def channel(settings: Settings, target: Target) -> Channel:
-    """Create the channel to a target."""
-    url, external = target.url.get_secret_value(), settings.external_url
-    allowed = parse_allowed(settings.notify_allow)
-    if target.kind == "apprise":
-        return AppriseChannel(target.name, url, external, target.timeout, allowed)
-    secret = target.secret.get_secret_value() if target.secret else None
-    return Webhook(target.name, url, secret, external, target.timeout, allowed)
-
-
-def notifier_group(settings: Settings) -> NotifierGroup:
-    """Create the notifiers of all targets, and of the escalation if the file has one.
-
-    Raises:
-        RapportError: there is no target, or the file is not valid.
-    """
-    plan = notification_plan(settings)
-    if not plan.targets:
-        raise RapportError(
-            "RAPPORT_NOTIFICATIONS is not set: it must name a file of notification targets "
-            "(docs/notifications.md)"
-        )
-    reached = plan.escalation.reached
-    opened = store(settings, connections=2 * (len(plan.targets) + len(reached) + 1))
-    counter = deliveries_counter()
-    every, longest = settings.notify_every, settings.notify_longest_wait
-
-    def now() -> datetime:
-        return datetime.now(UTC)
-
-    notifiers: list[Rounds] = [
-        Notifier(
-            target,
-            Deliveries(opened, target.name),
-            channel(settings, target),
-            counter,
-            now,
-            every,
-            longest,
-        )
-        for target in plan.targets
-        if not target.escalation_only
-    ]
-    if plan.escalation.paths:
-        steps = Escalations(opened)
-        notifiers.append(EscalationPlanner(plan.escalation, steps, counter, now, every, longest))
-        notifiers += [
-            EscalationSender(
-                target.name, steps, channel(settings, target), counter, now, every, longest
-            )
-            for target in plan.targets
-            if target.name in reached
-        ]
-    return NotifierGroup(notifiers, counter)
-
-
 def scorecards(file: Path) -> Scorecards:
     """The scorecards of a file.
 
@@ -421,6 +344,7 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
     from stream_app.web.services import Services  # noqa: PLC0415
     from stream_app.web.topic_reader import TopicReader  # noqa: PLC0415
     from stream_app.web.unknown_senders import UnknownSenders  # noqa: PLC0415
+    from stream_app.worker.topics import client_options, declare_topics  # noqa: PLC0415
 
     if settings.bundle_digest:
         bundle(settings)
@@ -480,149 +404,6 @@ def practice_model(settings: Settings) -> "PracticeModel":
     )
 
 
-def _shadow(store: Store, scorer: "OnnxScorer", tried: "OnnxScorer", faults: Counts) -> Shadow:
-    """Register a bundle in the shadow; its faults are counted and logged without their message."""
-
-    def on_fault(problem: Exception) -> None:
-        faults.inc()
-        log.warning("shadow.failed", error=type(problem).__name__)
-
-    registered = msgspec.to_builtins(tried.bundle.manifest)
-    shadow_scores.register(store, tried.bundle_id, tried.bundle.digest, registered)
-    return Shadow(tried, on_fault, shares_encoder=tried.encoder is scorer.encoder)
-
-
-def worker(
-    settings: Settings,
-    scorer: "OnnxScorer",
-    tracing: Tracing = OFF,
-    shadow: "OnnxScorer | None" = None,
-) -> tuple[RapportApp, TurnAgent]:
-    """Create a Faust app with its agent; call it with the event loop set.
-
-    ``shadow``: scores in silence beside ``scorer``.
-    """
-    metrics = WorkerMetrics()
-    metrics.provider.labels(scorer.provider.value, settings.provider.value).set(1)
-    opened = prepared_store(settings, scorer)
-    core = _default_pipeline(settings, scorer)
-    core.environment.baselines = baselines = StoredBaselines(opened, scorer.bundle_id)
-    baselines.reload()
-    if shadow is not None:
-        core.shadow = _shadow(opened, scorer, shadow, metrics.shadow_faults)
-    processor = BatchProcessor(
-        core,
-        opened,
-        OutputTopics(settings.turn_score_topic, settings.session_score_topic, settings.alert_topic),
-        SessionCache(settings.cache_sessions),
-        settings.database_retry_for,
-        metrics,
-        times=settings.plausible_times,
-        group=settings.kafka_group,
-        hide_withdrawn=opened.hide_withdrawn,
-        tracing=tracing,
-        keep_shadow=lambda scores: shadow_scores.write(opened, scores),
-        encode=encoding(settings.score_schema),
-    )
-    app = faust_app.create(settings)
-    health = Health(
-        HealthLimits(
-            join=faust_app.rebalance_timeout(settings) + 60.0,
-            progress=settings.database_retry_for + 60.0,
-        )
-    )
-    source = rule_source(settings, opened)
-    in_force = core.encodings.intent_reader.intents
-    core.environment.alerting.adopt(rule_sources.load(source, scorer.heads, in_force))
-    routed = bundle_reloader(settings, scorer, core, opened, metrics)
-    routed.start()
-    rules = RuleReloader(
-        source,
-        core.environment.alerting,
-        metrics,
-        lambda: [each.environment.alerting for each in core.bundles.routed.values()],
-    )
-    reloader = None
-    if settings.intents is not None:
-        reloader = IntentReloader(
-            settings.intents, scorer, scorer.heads, core.encodings, rules, metrics
-        )
-    agent = TurnAgent(
-        app,
-        settings,
-        processor,
-        health,
-        metrics,
-        rules,
-        lambda: reload_baselines(core),
-        lambda now: purge_expired(settings, opened, now),
-        lambda now: chain(
-            restricted.remove(opened, settings.restrictions), update_rollups(opened, now)
-        ),
-        lambda now: apply_withdrawals(settings, opened, now),
-        lambda client: erasing.finish_due(
-            settings, opened, lambda: sweep_archive(settings, opened), client, datetime.now(UTC)
-        ),
-        tracing,
-        schema_registry.schema_ids(settings),
-        routed,
-        reloader,
-    )
-    agent.attach()
-    app.find_start = lambda committed: processor.continue_from(
-        lambda: log_positions.start_offsets(
-            opened, settings.kafka_group, committed, datetime.now(UTC)
-        )
-    )
-    opened.observe_redaction = metrics.redaction_seconds.observe
-    return app, agent
-
-
-def reload_baselines(core: Pipeline) -> None:
-    """Read the baselines of all bundles in force again.
-
-    Raises:
-        StoreError: the database does not answer.
-    """
-    for each in core.bundles:
-        if isinstance(each.environment.baselines, StoredBaselines):
-            each.environment.baselines.reload()
-
-
-def purge_expired(settings: Settings, store: Store, now: datetime) -> Iterator[Counter[str]]:
-    """Purge expired data in steps, if no process has done so today; yields counts by kind."""
-    if retention.claim_daily_run(store, now):
-        yield from retention.purge(
-            store,
-            now - timedelta(days=settings.keep_text_days),
-            now - timedelta(days=settings.keep_scores_days),
-            now,
-        )
-        if settings.archive is not None:
-            before = now - timedelta(days=settings.keep_scores_days)
-            for sessions in archived.expire(store, settings.archive, before):
-                yield Counter({"archived sessions": sessions})
-
-
-def apply_withdrawals(settings: Settings, store: Store, now: datetime) -> list[int]:
-    """Hide, show or erase sessions whose consent was withdrawn, as the setting says.
-
-    Returns the ids of outbox rows that notify consumers of erased sessions.
-    """
-    withdrawal.apply_setting(store, settings.on_withdrawal)
-    if settings.on_withdrawal is not OnWithdrawal.ERASE:
-        return []
-    session_ids = withdrawal.sessions_to_erase(store, ERASED_AT_A_TIME)
-    if not session_ids:
-        return []
-    erased = erasure.erase(store, session_ids, now, settings.session_topics)
-    if erased.removed:
-        sessions, turns = (erased.removed[table.name] for table in (tables.sessions, tables.turns))
-        detail = f"consent withdrawn: {sessions} sessions, {turns} turns"
-        audit.record(store, audit.WORKER, AuditAction.ERASE, detail=detail)
-    return erased.outbox_ids
-
-
 def sweep_archive(settings: Settings, store: Store) -> str | None:
     """Remove the rows of erased sessions from the archive's files; return the receipt's line.
 
@@ -640,9 +421,3 @@ def sweep_archive(settings: Settings, store: Store) -> str | None:
 
     swept = archive.sweep(store, folder)
     return f"archive: {swept.rows} rows removed, {swept.files} files rewritten or deleted"
-
-
-def update_rollups(store: Store, now: datetime) -> Iterator[int]:
-    """Update the roll-ups in steps, if no process has done so lately; yields counts of changes."""
-    if claims.claim(store, rollups.TASK, rollups.INTERVAL, now):
-        yield from rollups.update(store)
