@@ -9,7 +9,9 @@ import numpy as np
 
 from models.adaptation.platform import ScoredPlatform
 from models.adaptation.raters import HEAD, RATERS, by_counsellor, draw
-from stream_app.adaptation.crossvalidation import kappa, learn, validate
+from stream_app.adaptation.choosing import RECALIBRATION, learn
+from stream_app.adaptation.crossvalidation import validate
+from stream_app.adaptation.estimates import kappa
 from stream_app.adaptation.fitting import Floats, HeadData, Ints, log_loss
 from stream_app.inference.scorer import choose_labels
 
@@ -45,7 +47,7 @@ def simulate(platform: ScoredPlatform, raters: str, ratings: int, seed: int) -> 
     order = rng.permutation(len(labels))
     rated, unseen = order[:ratings], order[ratings:]
     data = _data(platform, rated, labels[rated])
-    learnt = learn(data)
+    learnt = learn(data, RECALIBRATION)
     promoted = learnt.choice.candidate is not None and validate(data).passes
     rest = _data(platform, unseen, labels[unseen])
     before, levels = rest.own, choose_labels(rest.own, list(rest.offsets))
