@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from models.adaptation.task_inputs import Task, TaskInputs, layers_of
 from stream_app.adaptation.choosing import RECALIBRATION, Method
 from stream_app.adaptation.fitting import Floats, HeadData, Ints
+from stream_app.inference.recalibration import softmax
 
 RANK: Final = 4
 PRECISIONS: Final = (3000.0, 700.0)
@@ -75,11 +76,16 @@ class Learnt:
     task: Task
     network: nn.Module
 
-    @torch.inference_mode()
     def predict(self, data: HeadData) -> Floats:
         """Probabilities [n, labels]."""
-        found = [self.network(part) for part in _with_vectors(data).inputs]
-        return np.asarray(self.task.log_probabilities(*found).double().softmax(-1).numpy())
+        scaled = self.logits(_with_vectors(data).inputs) / self.task.temperature
+        return softmax(scaled.astype(np.float64) + self.task.bias.numpy())
+
+    @torch.inference_mode()
+    def logits(self, inputs: TaskInputs) -> NDArray[np.float32]:
+        """Logits [n, labels] as the head graph has them."""
+        found = self.task.read(*(self.network(part) for part in inputs))
+        return np.asarray(found.numpy())
 
 
 class Update(nn.Module):

@@ -43,9 +43,13 @@ class Task:
         first, second = layers_of(self.network)
         return first, second
 
+    def read(self, in_context: Tensor, alone: Tensor) -> Tensor:
+        """The head's logits [n, labels] from those of the task network."""
+        return tempered(in_context, alone) if self.tempered else in_context
+
     def log_probabilities(self, in_context: Tensor, alone: Tensor) -> Tensor:
-        """Log probabilities [n, labels] from logits, as the service computes them."""
-        logits = tempered(in_context, alone) if self.tempered else in_context
+        """Log probabilities [n, labels] from logits of the task network."""
+        logits = self.read(in_context, alone)
         return (logits / self.temperature + self.bias).log_softmax(-1)
 
 

@@ -11,7 +11,7 @@ from stream_app.adaptation.choosing import RECALIBRATION
 from stream_app.adaptation.comparison import Comparison, OutcomeResult
 from stream_app.adaptation.fitting import Fit
 from stream_app.adaptation.head_results import HeadResult, evaluated
-from stream_app.adaptation.new_bundle import DataCounts, write
+from stream_app.adaptation.new_bundle import Changes, DataCounts, write
 from stream_app.adaptation.outcome_risks import OutcomeDefinition, of_outcome
 from stream_app.adaptation.references import ReferenceFit, SessionIndex, refit
 from stream_app.adaptation.rescored import rescored
@@ -71,7 +71,7 @@ def run(settings: Settings, store: Store, parent: Bundle, request: Request) -> A
     if request.out.exists():
         raise BundleError(f"{request.out} exists: name another folder with --out")
     judged = judged_turns.read(store, manifest.bundle_id, request.wordings)
-    counts = _counts(judged, request.wordings)
+    counts = counts_of(judged, request.wordings)
     audit.record(
         store,
         audit.COMMAND_LINE,
@@ -93,7 +93,7 @@ def run(settings: Settings, store: Store, parent: Bundle, request: Request) -> A
         parent,
         request.out,
         request.name,
-        changes,
+        Changes(changes),
         comparison,
         counts,
         request.command,
@@ -102,7 +102,8 @@ def run(settings: Settings, store: Store, parent: Bundle, request: Request) -> A
     return Adapted(comparison, counts, made)
 
 
-def _counts(judged: Judged, wordings: Sequence[str]) -> DataCounts:
+def counts_of(judged: Judged, wordings: Sequence[str]) -> DataCounts:
+    """What the judged turns are, in numbers."""
     rated = {(one.session_id, one.seq) for one in judged.turns if not one.disputed}
     sessions = {one.session_id for one in judged.turns}
     times = [one.last_at for one in judged.turns]
