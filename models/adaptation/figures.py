@@ -9,7 +9,7 @@ import numpy as np
 
 from models.adaptation.learning_curve import PAYS, SIZES, Run
 from models.adaptation.raters import RATERS
-from models.evaluate.tables import table
+from models.evaluate.tables import NONE, table
 
 WORDS = {
     "same": "as the bundle (control)",
@@ -44,11 +44,16 @@ def adapter_tables(runs: Sequence[Run]) -> dict[str, str]:
                     _spread([run.loss for run in found]),
                     _spread([run.kappa for run in found]),
                 ]
+            more = [
+                b.loss - a.loss for a, b in zip(*pairs, strict=True) if a.promoted and b.promoted
+            ]
+            row.append(f"{_spread(more)}, n = {len(more)}" if more else NONE)
             rows.append([*row, f"{np.mean([run.attainable for run in pairs[0]]):.3f}"])
     header = ["raters", "ratings", "platforms"]
     for name in ("recalibration", "adapter"):
         header += [f"{name}: promoted", "log-loss difference", "kappa difference"]
-    return {"adapter": table([*header, "attainable"], rows)}
+    header += ["adapter - recalibration, where both were promoted", "attainable"]
+    return {"adapter": table(header, rows)}
 
 
 def _curve(runs: Sequence[Run]) -> str:

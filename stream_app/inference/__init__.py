@@ -6,6 +6,7 @@ Start at ``bundle.load`` and ``scorer.OnnxScorer``.
 __all__ = [
     "bundle",
     "bundle_pointer",
+    "head",
     "head_bundle",
     "intent_model",
     "intents",
