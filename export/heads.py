@@ -21,7 +21,6 @@ import typer
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from export.head_graph import read_head
 from export.onnx_graphs import export_head
 from export.quantize import half_weights
 from models.batches import (
@@ -40,6 +39,7 @@ from models.data.registry import describe
 from models.data.split import DESCRIPTION, fold_of, key_of, split
 from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
+from models.head_graph import read_head
 from models.heads import ContextHead, through_half
 from models.labels import HEADS
 from models.losses import HeadLoss

@@ -12,21 +12,12 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from export.packed import PackedEncoder
-from models.batches import SLOTS
 from models.heads import ContextHead
 from models.multitask import MultitaskModel
-from models.onnx_model import ENCODER_OUTPUTS, HEAD_OUTPUTS
+from models.onnx_model import ENCODER_OUTPUTS, HEAD_INPUTS, HEAD_OUTPUTS, example_windows
 
 OPSET = 20
 ENCODER_INPUTS = ("input_ids", "attention_mask")
-HEAD_INPUTS = (
-    "target",
-    "target_role",
-    "context",
-    "context_role",
-    "context_distance",
-    "context_mask",
-)
 
 
 class Graphs(NamedTuple):
@@ -67,18 +58,6 @@ def example_turns() -> dict[str, Tensor]:
     """Three turns of up to seven tokens with ragged masks."""
     mask = (torch.arange(7) < torch.tensor([[7], [4], [2]])).long()
     return {"input_ids": torch.full((3, 7), 101) * mask, "attention_mask": mask}
-
-
-def example_windows(hidden_size: int) -> dict[str, Tensor]:
-    """Three targets with partial context."""
-    return {
-        "target": torch.zeros(3, 2, hidden_size),
-        "target_role": torch.tensor([1, 0, 1]),
-        "context": torch.zeros(3, SLOTS, hidden_size),
-        "context_role": torch.zeros(3, SLOTS, dtype=torch.long),
-        "context_distance": torch.full((3, SLOTS), -1),
-        "context_mask": torch.ones(3, SLOTS, dtype=torch.long),
-    }
 
 
 def _export(

@@ -11,9 +11,8 @@ from torch import Tensor
 from models.batches import SLOTS
 from models.heads import through_half
 from models.multitask import MultitaskModel
-from models.onnx_model import HEAD_OUTPUTS, OnnxModel
+from models.onnx_model import HEAD_OUTPUTS, TOLERANCE, OnnxModel
 
-TOLERANCE = 1e-4
 TURN_SHAPES = tuple(itertools.product((1, 2, 5), (1, 2, 17, 64, 192)))
 
 

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from export.head_graph import read_head, write_task
 from models.batches import AFTER, BEFORE, FINAL, PROVISIONAL, tokenise
 from models.bundle import CARD, ENCODER, HEAD, MANIFEST, TOKENIZER, VERSION, sha256, write_manifest
 from models.calibrate import Calibration
@@ -37,6 +36,7 @@ from models.data.split import DESCRIPTION, split
 from models.evaluate import metrics
 from models.evaluate.predict import predict
 from models.evaluate.report import measure
+from models.head_graph import read_head, write_task
 from models.heads import ContextHead, tempered
 from models.labels import COUNSELLOR
 from models.onnx_model import OnnxModel

@@ -1,6 +1,7 @@
 """PyTorch models of expressed empathy: data, training, calibration and evaluation."""
 
 __all__ = [
+    "adaptation",
     "batches",
     "bundle",
     "calibrate",
@@ -8,6 +9,7 @@ __all__ = [
     "data",
     "encoder",
     "evaluate",
+    "head_graph",
     "heads",
     "labels",
     "losses",

@@ -9,12 +9,22 @@ import onnxruntime as ort
 import torch
 from torch import Tensor
 
-from models.batches import Step, Targets
+from models.batches import SLOTS, Step, Targets
 from models.heads import through_half
 from models.labels import HEADS
 
 ENCODER_OUTPUTS = ("vectors", "rationale_logits")
 HEAD_OUTPUTS = tuple(head.name for head in HEADS)
+HEAD_INPUTS = (
+    "target",
+    "target_role",
+    "context",
+    "context_role",
+    "context_distance",
+    "context_mask",
+)
+TOLERANCE = 1e-4
+"""Largest difference allowed between a graph and its PyTorch model."""
 
 
 class OnnxModel:
@@ -81,4 +91,16 @@ def head_inputs(vectors: Tensor, targets: Targets) -> dict[str, Tensor]:
         "context_role": targets.context_role,
         "context_distance": targets.context_distance.contiguous(),
         "context_mask": targets.context_mask,
+    }
+
+
+def example_windows(hidden_size: int) -> dict[str, Tensor]:
+    """Three targets with partial context."""
+    return {
+        "target": torch.zeros(3, 2, hidden_size),
+        "target_role": torch.tensor([1, 0, 1]),
+        "context": torch.zeros(3, SLOTS, hidden_size),
+        "context_role": torch.zeros(3, SLOTS, dtype=torch.long),
+        "context_distance": torch.full((3, SLOTS), -1),
+        "context_mask": torch.ones(3, SLOTS, dtype=torch.long),
     }

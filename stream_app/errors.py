@@ -58,6 +58,7 @@ RapportError
 ├── TooManyTries         too many attempts at the practice page [web.practice_model]
 ├── ArchiveError         the archive is missing, incomplete or not this database's [store.archived]
 ├── BadOutcomeDefinition an outcome's definition is not valid [adaptation.outcome_risks]
+├── VectorFileError      a file of judged vectors cannot be used [adaptation.judged_vectors]
 ├── AttributesError      the file of attributes cannot be used [analytics.attributes]
 ├── NotEnabled           the question needs self-declared attributes [analytics.attributes]
 ├── AllTeamsOnly         the roll-up is over all teams, this person reads one [web.exports.rollups]

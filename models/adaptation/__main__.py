@@ -1,20 +1,24 @@
 """`python -m models.adaptation`: how many ratings until an adaptation pays (docs/adaptation.md).
 
 Simulated raters judge real chats that a shipped bundle has scored. They differ from the bundle by a
-known rule (`models.adaptation.raters`). `--write` puts the tables into docs/adaptation.md.
+known rule (`models.adaptation.raters`). `--adapter` compares an adapter (`export.adapter`) with the
+recalibration of `rapport adapt` on the same ratings. `--write` puts the tables into
+docs/adaptation.md.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
 from models.adaptation import figures, learning_curve
-from models.adaptation.learning_curve import SIZES, Run
+from models.adaptation.learning_curve import ADAPTER_SIZES, METHODS, SIZES, Run
 from models.adaptation.platform import score
 from models.adaptation.raters import HEAD, RATERS
 from models.data.corpora import REPOSITORY, resolve_data_dir
@@ -33,23 +37,26 @@ def main(
     platforms: Annotated[
         int, typer.Option(min=0, help="Platforms for each number of ratings and kind of raters.")
     ] = 20,
+    adapter: Annotated[bool, typer.Option(help="Compare the two methods.")] = False,
     write: Annotated[bool, typer.Option(help=f"Put the tables into docs/{PAGE.name}.")] = False,
 ) -> None:
     """Simulate platforms, print how many ratings they need, and keep every run in a file."""
+    torch.set_num_threads(1)
     out.parent.mkdir(parents=True, exist_ok=True)
     lines = out.read_text(encoding="utf-8").splitlines() if out.is_file() else []
     runs = [Run(**json.loads(line)) for line in lines]
-    done = {(run.seed, run.ratings, run.raters) for run in runs}
-    wanted = [(n, size, raters) for n in range(platforms) for size in SIZES for raters in RATERS]
+    done = {(run.seed, run.ratings, run.raters, run.method) for run in runs}
+    sizes, methods = (ADAPTER_SIZES, METHODS) if adapter else (SIZES, ["recalibration"])
+    wanted = product(range(platforms), sizes, RATERS, methods)
     todo = [one for one in wanted if one not in done]
     if todo:
         platform = score(bundle, resolve_data_dir(data_dir), HEAD)
-        for seed, size, raters in todo:
-            run = learning_curve.simulate(platform, raters, size, seed)
+        for seed, size, raters, method in todo:
+            run = learning_curve.simulate(platform, raters, size, seed, method)
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(run)) + "\n")
             runs.append(run)
-    tables = figures.tables(runs)
+    tables = figures.adapter_tables(runs) if adapter else figures.tables(runs)
     print(*tables.values(), sep="\n\n")
     if write:
         PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8")

@@ -3,24 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
 from models.adaptation.learning_curve import PAYS, SIZES, Run
 from models.adaptation.raters import RATERS
-from models.evaluate.tables import table
+from models.evaluate.tables import NONE, table
 
 WORDS = {
     "same": "as the bundle (control)",
     "severity": "stricter",
     "threshold": "other threshold",
     "meaning": "other meaning",
+    "wording": "other construct, in the words",
 }
 
 
 def tables(runs: Sequence[Run]) -> dict[str, str]:
     """The tables by the names of their markers."""
-    return {"curve": _curve(runs), "pays": _pays(runs)}
+    own = [run for run in runs if run.method == "recalibration"]
+    return {"curve": _curve(own), "pays": _pays(own)}
+
+
+def adapter_tables(runs: Sequence[Run]) -> dict[str, str]:
+    """The adapter beside the recalibration, on platforms that have both, by marker."""
+    rows = []
+    for raters, size in product(RATERS, SIZES):
+        here = [run for run in runs if (run.raters, run.ratings) == (raters, size)]
+        one, other = (
+            {run.seed: run for run in here if run.method == method}
+            for method in ("recalibration", "adapter")
+        )
+        if both := sorted(one.keys() & other.keys()):
+            pairs = [[found[seed] for seed in both] for found in (one, other)]
+            row = [WORDS[raters], str(size), str(len(both))]
+            for found in pairs:
+                row += [
+                    str(sum(run.promoted for run in found)),
+                    _spread([run.loss for run in found]),
+                    _spread([run.kappa for run in found]),
+                ]
+            more = [
+                b.loss - a.loss for a, b in zip(*pairs, strict=True) if a.promoted and b.promoted
+            ]
+            row.append(f"{_spread(more)}, n = {len(more)}" if more else NONE)
+            rows.append([*row, f"{np.mean([run.attainable for run in pairs[0]]):.3f}"])
+    header = ["raters", "ratings", "platforms"]
+    for name in ("recalibration", "adapter"):
+        header += [f"{name}: promoted", "log-loss difference", "kappa difference"]
+    header += ["adapter - recalibration, where both were promoted", "attainable"]
+    return {"adapter": table(header, rows)}
 
 
 def _curve(runs: Sequence[Run]) -> str:
@@ -75,7 +108,7 @@ def pays_from(runs: Sequence[Run], raters: str) -> int | None:
 
 def _pays(runs: Sequence[Run]) -> str:
     rows = []
-    for raters in RATERS:
+    for raters in dict.fromkeys(run.raters for run in runs):
         size = pays_from(runs, raters)
         rows.append(
             [

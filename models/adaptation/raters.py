@@ -5,6 +5,8 @@
     threshold   half of what the bundle calls weak, they call none
     meaning     half of the time they judge another thing: reassurance is strong, a reflection of
                 feelings is weak (the bundle's strategies), anything else is none
+    wording     half of the time they go by words that no head measures: a named feeling is strong,
+                addressing the client is weak (`platform.named`), anything else is none
 
 All but `same` are drawn with the labels' probabilities [n, 3] below. Every counsellor is also
 judged a little differently: a normal deviation of 0.3 log-odds in each step, so that turns of one
@@ -13,11 +15,12 @@ counsellor are correlated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
+from models.adaptation.platform import ScoredPlatform
 from stream_app.adaptation.fitting import Floats, Ints
 from stream_app.inference.recalibration import EPSILON, softmax
 
@@ -28,39 +31,43 @@ MIXED: Final = 0.5
 COUNSELLOR_SPREAD: Final = 0.3
 REASSURANCE, REFLECTION = "affirmation_and_reassurance", "reflection_of_feelings"
 
-Probabilities = Mapping[str, Floats]
 
-
-def same(found: Probabilities, strategies: list[str]) -> Floats:  # noqa: ARG001  # one signature
+def same(platform: ScoredPlatform) -> Floats:
     """The bundle's own probabilities."""
-    return found[HEAD]
+    return platform.probabilities[HEAD]
 
 
-def severity(found: Probabilities, strategies: list[str]) -> Floats:  # noqa: ARG001
+def severity(platform: ScoredPlatform) -> Floats:
     """Weak and strong are rarer by one and two times `SEVERITY`."""
-    return softmax(np.log(found[HEAD] + EPSILON) - SEVERITY * np.arange(3))
+    return softmax(np.log(platform.probabilities[HEAD] + EPSILON) - SEVERITY * np.arange(3))
 
 
-def threshold(found: Probabilities, strategies: list[str]) -> Floats:  # noqa: ARG001
+def threshold(platform: ScoredPlatform) -> Floats:
     """`MOVED` of the probability of weak goes to none."""
-    moved = MOVED * found[HEAD][:, 1]
-    return found[HEAD] + np.stack([moved, -moved, np.zeros_like(moved)], axis=1)
+    moved = MOVED * platform.probabilities[HEAD][:, 1]
+    return platform.probabilities[HEAD] + np.stack([moved, -moved, np.zeros_like(moved)], axis=1)
 
 
-def meaning(found: Probabilities, strategies: list[str]) -> Floats:
+def meaning(platform: ScoredPlatform) -> Floats:
     """A mixture with levels that follow the strategy head."""
-    strategy = found["strategy"]
+    strategy, strategies = platform.probabilities["strategy"], platform.labels["strategy"]
     strong = strategy[:, strategies.index(REASSURANCE)]
     weak = strategy[:, strategies.index(REFLECTION)]
     other = np.stack([1.0 - weak - strong, weak, strong], axis=1)
-    return (1.0 - MIXED) * found[HEAD] + MIXED * other
+    return (1.0 - MIXED) * platform.probabilities[HEAD] + MIXED * other
 
 
-RATERS: Final[dict[str, Callable[[Probabilities, list[str]], Floats]]] = {
+def wording(platform: ScoredPlatform) -> Floats:
+    """A mixture with levels that follow the words."""
+    return (1.0 - MIXED) * platform.probabilities[HEAD] + MIXED * np.eye(3)[platform.naming]
+
+
+RATERS: Final[dict[str, Callable[[ScoredPlatform], Floats]]] = {
     "same": same,
     "severity": severity,
     "threshold": threshold,
     "meaning": meaning,
+    "wording": wording,
 }
 
 

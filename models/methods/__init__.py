@@ -2,6 +2,7 @@
 
 __all__ = [
     "bi_encoder",
+    "fine_tuning",
     "folds",
     "frozen_levels",
     "instruction_seq2seq",

@@ -13,7 +13,7 @@ from models.evaluate.tables import NONE, spread, table
 from models.labels import RATIONALE_ORDER
 from models.methods.bi_encoder.design import DESIGNS
 from models.methods.results import FOLDER as RESULTS
-from models.methods.results import read
+from models.methods.results import items_a_step, read
 
 FOLDER = Path("docs/methods")
 Content = dict[str, Any]
@@ -131,7 +131,7 @@ def setting(content: Content) -> str:
     words = " or ".join(map(str, epochs))
     precisions = {"bfloat16" if row["setting"]["bf16"] else "float32" for row in rows}
     return (
-        f"Trained for {words} epochs (theirs: 4) of {one['pairs']} pairs a step, encoder rate"
+        f"Trained for {words} epochs (theirs: 4) of {items_a_step(one)} pairs a step, encoder rate"
         f"\n  {one['encoder_rate']:g} (theirs: 2e-5), word embeddings and the lowest"
         f" {one['frozen_layers']} layers frozen, in"
         f"\n  {' or '.join(sorted(precisions))}. Levels are weighted equally in the loss, as"

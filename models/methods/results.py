@@ -52,3 +52,8 @@ def write_row(
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / f"{name}.json", content)
     return folder / f"{name}.json"
+
+
+def items_a_step(setting: dict[str, Any]) -> int:
+    """Items of a training step in a row's setting; earlier rows named them after the method."""
+    return next(int(setting[key]) for key in ("batch", "pairs", "windows") if key in setting)

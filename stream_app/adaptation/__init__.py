@@ -1,9 +1,13 @@
 """Fits a bundle to an installation's own ratings, disputes and outcomes; needs scipy."""
 
 __all__ = [
+    "choosing",
     "comparison",
     "crossvalidation",
+    "estimates",
     "fitting",
+    "head_results",
+    "judged_vectors",
     "judgements",
     "new_bundle",
     "outcome_risks",

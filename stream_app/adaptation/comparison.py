@@ -4,39 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stream_app.adaptation.crossvalidation import Estimate, Fitted, Validation
+from stream_app.adaptation.estimates import Estimate
+from stream_app.adaptation.fitting import Fit
+from stream_app.adaptation.head_results import HeadResult
 from stream_app.adaptation.outcome_risks import OutcomeDefinition
 from stream_app.adaptation.references import ReferenceFit
-
-
-@dataclass(frozen=True, slots=True)
-class HeadResult:
-    """A head's cross-validation, and its fit on all judgements; both None if there are too few.
-
-    ``problem`` says why there is no cross-validation.
-    """
-
-    head: str
-    ratings: int
-    disputes: int
-    counsellors: int
-    problem: str | None = None
-    validation: Validation | None = None
-    fitted: Fitted | None = None
-    abstain_below: float | None = None
-
-    @property
-    def passes(self) -> bool:
-        """Whether the gate lets the head into the new bundle."""
-        learnt = self.fitted is not None and self.fitted.choice.candidate is not None
-        return learnt and self.validation is not None and self.validation.passes
-
-    @property
-    def verdict(self) -> str:
-        """In words."""
-        if self.problem is not None:
-            return self.problem
-        return "adapted" if self.passes else "as shipped: no certain gain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +16,14 @@ class OutcomeResult:
     """An outcome risk's cross-validation; ``definition``: what its event is here."""
 
     definition: OutcomeDefinition
-    result: HeadResult
+    result: HeadResult[Fit]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Everything that was fitted."""
 
-    heads: Sequence[HeadResult]
+    heads: Sequence[HeadResult[Any]]
     references: Sequence[ReferenceFit]
     outcomes: Sequence[OutcomeResult]
 
@@ -122,7 +94,7 @@ _HEADER = [
 ]
 
 
-def _row(name: str, one: HeadResult) -> list[str]:
+def _row(name: str, one: HeadResult[Any]) -> list[str]:
     counts = [name, str(one.ratings), str(one.disputes), str(one.counsellors)]
     if one.validation is None or one.fitted is None:
         return [*counts, *["–"] * 7, one.verdict]
@@ -138,7 +110,7 @@ def _row(name: str, one: HeadResult) -> list[str]:
     ]
 
 
-def _record(one: HeadResult) -> dict[str, Any]:
+def _record(one: HeadResult[Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ratings": one.ratings,
         "disputes": one.disputes,

@@ -1,17 +1,52 @@
 """Judged turns as the arrays of each head."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from stream_app.adaptation.fitting import Floats, HeadData
+from stream_app.adaptation.fitting import Floats, HeadData, Ints
 from stream_app.core.heads import Dimension, HeadKind
 from stream_app.inference.adaptations import inputs_of
 from stream_app.inference.bundle import HeadSpec
-from stream_app.store.queries.judged_turns import Judged, JudgedTurn
+from stream_app.store.queries.judged_turns import Judged, JudgedTurn, TurnKey
 
 LARGEST_SUM_ERROR: Final = 1e-3
+
+
+class Judgements(NamedTuple):
+    """Judged turns of one head; arrays as in ``HeadData``."""
+
+    turns: list[JudgedTurn]
+    target: Floats
+    group: Ints
+    disputed: npt.NDArray[np.bool_]
+    blind: npt.NDArray[np.bool_]
+
+
+def of_turns(judged: Judged, head: HeadSpec, turns: Sequence[JudgedTurn]) -> Judgements | None:
+    """Those of the turns that were judged for this head, with its labels; None without any."""
+    if head.dimension is Dimension.OUTCOME:
+        return None
+    own = [
+        turn
+        for turn in turns
+        if turn.head == head.name and 0 <= min(turn.values) <= max(turn.values) < len(head.labels)
+    ]
+    if not own:
+        return None
+    names = {name: place for place, name in enumerate(sorted(set(judged.counsellors.values())))}
+    return Judgements(
+        own,
+        target=np.array([_shares(turn, len(head.labels)) for turn in own]),
+        group=np.array(
+            [names.get(judged.counsellors.get(turn.session_id, ""), len(names)) for turn in own],
+            dtype=np.int64,
+        ),
+        disputed=np.array([turn.disputed for turn in own]),
+        blind=np.array([turn.blind for turn in own]),
+    )
 
 
 def of_head(judged: Judged, head: HeadSpec, heads: Sequence[HeadSpec]) -> HeadData | None:
@@ -20,37 +55,29 @@ def of_head(judged: Judged, head: HeadSpec, heads: Sequence[HeadSpec]) -> HeadDa
     A turn is left out if the bundle did not compute one of the inputs for it, or if the raters'
     values are none of the head's labels.
     """
-    if head.dimension is Dimension.OUTCOME:
-        return None
     inputs = inputs_of(head, heads)
-    rows: list[tuple[JudgedTurn, dict[str, list[float]]]] = []
-    for turn in judged.turns:
-        if turn.head != head.name or max(turn.values) >= len(head.labels) or min(turn.values) < 0:
-            continue
-        score = judged.scores[turn.session_id, turn.seq]
+    known: dict[TurnKey, dict[str, list[float]]] = {}
+    for key, score in judged.scores.items():
         found = {one.name: probabilities(one, score) for one in inputs}
-        known = {name: values for name, values in found.items() if values is not None}
-        if len(known) == len(inputs):
-            rows.append((turn, known))
-    if not rows:
+        complete = {name: values for name, values in found.items() if values is not None}
+        if len(complete) == len(inputs):
+            known[key] = complete
+    scored = [turn for turn in judged.turns if (turn.session_id, turn.seq) in known]
+    own = of_turns(judged, head, scored)
+    if own is None:
         return None
-    names = {name: place for place, name in enumerate(sorted(set(judged.counsellors.values())))}
-    groups = [
-        names.get(judged.counsellors.get(turn.session_id, ""), len(names)) for turn, _ in rows
-    ]
+    rows = [known[turn.session_id, turn.seq] for turn in own.turns]
     return HeadData(
         head=head.name,
         labels=tuple(head.labels),
         ordered=head.kind is HeadKind.LEVEL,
         offsets=tuple(head.offsets),
-        probabilities={
-            one.name: np.array([found[one.name] for _, found in rows]) for one in inputs
-        },
-        target=np.array([_shares(turn, len(head.labels)) for turn, _ in rows]),
+        probabilities={one.name: np.array([row[one.name] for row in rows]) for one in inputs},
+        target=own.target,
         weight=np.ones(len(rows)),
-        group=np.array(groups, dtype=np.int64),
-        disputed=np.array([turn.disputed for turn, _ in rows]),
-        blind=np.array([turn.blind for turn, _ in rows]),
+        group=own.group,
+        disputed=own.disputed,
+        blind=own.blind,
     )
 
 

@@ -1,11 +1,11 @@
 """Writes an adapted bundle: the parent's files, a new manifest and a card that comes first."""
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +41,28 @@ class DataCounts:
     left_out: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What the new bundle has instead of the parent's.
+
+    ``recalibrations`` by head. ``head_graph``: a head graph in which the heads that passed the gate
+    have other weights; their earlier recalibrations are dropped.
+    """
+
+    recalibrations: Mapping[str, Recalibration]
+    head_graph: Path | None = None
+
+    @property
+    def words(self) -> str:
+        """As in cards."""
+        if self.head_graph is None:
+            return "Encoder and head graph are the parent's."
+        return (
+            "Encoder and rationales are the parent's; in the head graph, the task networks of the "
+            "heads marked as adapted have other weights."
+        )
+
+
 def version_of(manifest: Manifest, day: datetime) -> str:
     """The parent's version with the day; of an adapted parent, the day replaces its own.
 
@@ -58,7 +80,7 @@ def write(
     parent: Bundle,
     out: Path,
     name: str | None,
-    changes: Mapping[str, Recalibration],
+    changes: Changes,
     comparison: Comparison,
     counts: DataCounts,
     command: Sequence[str],
@@ -82,10 +104,12 @@ def write(
         try:
             for file in parent.manifest.files:
                 shutil.copyfile(parent.file(file), scratch / file)
+            if changes.head_graph is not None:
+                shutil.copyfile(changes.head_graph, scratch / parent.manifest.head.file)
             text = msgspec.json.format(msgspec.json.encode(content), indent=1)
             (scratch / MANIFEST).write_bytes(text + b"\n")
-            digest = hashlib.sha256(text + b"\n").hexdigest()
-            card = _card(parent, made, comparison, counts, command, now)
+            digest = sha256(text + b"\n").hexdigest()
+            card = _card(parent, made, changes, comparison, counts, command, now)
             (scratch / CARD).write_text(card, encoding="utf-8")
             load(scratch, digest)
             scratch.chmod(0o755)
@@ -101,7 +125,7 @@ def write(
 def _manifest(
     parent: Bundle,
     name: str | None,
-    changes: Mapping[str, Recalibration],
+    changes: Changes,
     comparison: Comparison,
     counts: DataCounts,
     command: Sequence[str],
@@ -126,7 +150,7 @@ def _manifest(
     adaptation = Adaptation(
         parent=manifest.bundle_id,
         parent_digest=parent.digest,
-        heads=dict(changes),
+        heads=dict(changes.recalibrations),
         record={
             "at": now.isoformat(),
             "command": list(command),
@@ -134,8 +158,13 @@ def _manifest(
             **comparison.record(),
         },
     )
+    earlier = content.get("adaptations", [])
+    if changes.head_graph is not None:
+        content["files"][manifest.head.file] = sha256(changes.head_graph.read_bytes()).hexdigest()
+        for entry in earlier:
+            entry["heads"] = {k: v for k, v in entry["heads"].items() if k not in by_name}
     content["adaptations"] = [
-        *content.get("adaptations", []),
+        *earlier,
         msgspec.to_builtins(adaptation),
     ]
     return content
@@ -162,6 +191,7 @@ def _outcomes(
 def _card(
     parent: Bundle,
     made: Manifest,
+    changes: Changes,
     comparison: Comparison,
     counts: DataCounts,
     command: Sequence[str],
@@ -172,9 +202,8 @@ def _card(
     own = f"""\
 # {made.name} {made.version} ({made.profile})
 
-`{parent.manifest.bundle_id}`, adapted to the judgements of one installation by `rapport adapt` on \
-{now:%Y-%m-%d}. Encoder and head graph are the parent's. It is right for the raters below, and for \
-nobody else until that is measured.
+`{parent.manifest.bundle_id}`, adapted to the judgements of one installation on {now:%Y-%m-%d}. \
+{changes.words} It is right for the raters below, and for nobody else until that is measured.
 
 ## Adaptation
 

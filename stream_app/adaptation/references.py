@@ -12,13 +12,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from msgspec import structs
 
-from stream_app.adaptation.crossvalidation import (
-    MIN_COUNSELLORS,
-    Estimate,
-    clustered_mean,
-    folds,
-    standard_error,
-)
+from stream_app.adaptation.choosing import folds
+from stream_app.adaptation.crossvalidation import MIN_COUNSELLORS
+from stream_app.adaptation.estimates import Estimate, clustered_mean, standard_error
 from stream_app.adaptation.fitting import Floats, Ints
 from stream_app.core.empathy import ENOUGH_SESSIONS, DomainEmpathy
 

@@ -9,13 +9,13 @@ import typer
 
 from stream_app import extras
 from stream_app.cli.options import Bundle, settings_for
+from stream_app.settings import Settings
 
 commands = typer.Typer()
 
 
 @commands.command()
 def adapt(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the new bundle.")],
     consent: Annotated[
         list[str],
         typer.Option(
@@ -23,6 +23,16 @@ def adapt(
             "consent here does."
         ),
     ],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of the new bundle.")
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            help="File for the judged turns as vectors instead, from which `python -m "
+            "export.adapter` trains an adapter; reads text."
+        ),
+    ] = None,
     database: Annotated[
         str | None, typer.Option(help="URL of the database; default: RAPPORT_DATABASE_URL.")
     ] = None,
@@ -47,6 +57,8 @@ def adapt(
     """
     from pydantic import SecretStr
 
+    if (out is None) == (export is None):
+        raise typer.BadParameter("name a new bundle with --out, or a file with --export")
     extras.require("analytics", ["scipy"])
     from contextlib import closing
 
@@ -56,6 +68,10 @@ def adapt(
 
     changes = {"database_url": SecretStr(database)} if database else {}
     settings = settings_for(bundle, **changes)
+    if export is not None:
+        _export(settings, consent, export)
+        return
+    assert out is not None  # noqa: S101 (checked above)
     request = command.Request(
         wordings=tuple(consent),
         out=out,
@@ -76,6 +92,26 @@ def adapt(
         raise typer.Exit(1)
     typer.echo(f"\n{found.bundle.manifest.bundle_id} written to {out}")
     typer.echo(f"RAPPORT_BUNDLE_DIGEST={found.bundle.digest}")
+
+
+def _export(settings: Settings, consent: list[str], file: Path) -> None:
+    from contextlib import closing
+
+    from stream_app import bootstrap
+    from stream_app.commands import adapt_vectors as command
+
+    scorer = bootstrap.offline_scorer(settings)
+    with closing(bootstrap.store(settings)) as store:
+        store.check_schema()
+        found = command.run(store, scorer, consent, file)
+    counts = found.counts
+    for reason, number in sorted(counts.left_out.items()):
+        typer.echo(f"{number} judgements were left out: {reason}", err=True)
+    typer.echo(
+        f"{counts.ratings} rated turns and {counts.disputes} disputes by {counts.counsellors} "
+        f"counsellors written to {file}; probabilities differ from the stored ones by "
+        f"{found.gap:.4f} on average"
+    )
 
 
 Reason = Annotated[str, typer.Option(help="Why, for the audit trail.")]

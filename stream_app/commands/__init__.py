@@ -2,6 +2,7 @@
 
 __all__ = [
     "adapt",
+    "adapt_vectors",
     "analyse",
     "archive",
     "audit",

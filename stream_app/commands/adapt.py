@@ -4,23 +4,17 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 from msgspec import Struct, structs
 
 from stream_app.adaptation import judgements
-from stream_app.adaptation.comparison import Comparison, HeadResult, OutcomeResult
-from stream_app.adaptation.crossvalidation import (
-    MIN_COUNSELLORS,
-    MIN_RATINGS,
-    learn,
-    validate,
-)
-from stream_app.adaptation.fitting import HeadData
-from stream_app.adaptation.new_bundle import DataCounts, write
+from stream_app.adaptation.choosing import RECALIBRATION
+from stream_app.adaptation.comparison import Comparison, OutcomeResult
+from stream_app.adaptation.fitting import Fit
+from stream_app.adaptation.head_results import HeadResult, evaluated
+from stream_app.adaptation.new_bundle import Changes, DataCounts, write
 from stream_app.adaptation.outcome_risks import OutcomeDefinition, of_outcome
 from stream_app.adaptation.references import ReferenceFit, SessionIndex, refit
 from stream_app.adaptation.rescored import rescored
-from stream_app.adaptation.thresholds import fit_abstention
 from stream_app.contracts.scores import SessionScore
 from stream_app.core.empathy import DomainEmpathy
 from stream_app.core.environment import Policy
@@ -77,7 +71,7 @@ def run(settings: Settings, store: Store, parent: Bundle, request: Request) -> A
     if request.out.exists():
         raise BundleError(f"{request.out} exists: name another folder with --out")
     judged = judged_turns.read(store, manifest.bundle_id, request.wordings)
-    counts = _counts(judged, request.wordings)
+    counts = counts_of(judged, request.wordings)
     audit.record(
         store,
         audit.COMMAND_LINE,
@@ -99,7 +93,7 @@ def run(settings: Settings, store: Store, parent: Bundle, request: Request) -> A
         parent,
         request.out,
         request.name,
-        changes,
+        Changes(changes),
         comparison,
         counts,
         request.command,
@@ -108,7 +102,8 @@ def run(settings: Settings, store: Store, parent: Bundle, request: Request) -> A
     return Adapted(comparison, counts, made)
 
 
-def _counts(judged: Judged, wordings: Sequence[str]) -> DataCounts:
+def counts_of(judged: Judged, wordings: Sequence[str]) -> DataCounts:
+    """What the judged turns are, in numbers."""
     rated = {(one.session_id, one.seq) for one in judged.turns if not one.disputed}
     sessions = {one.session_id for one in judged.turns}
     times = [one.last_at for one in judged.turns]
@@ -128,45 +123,19 @@ def _counts(judged: Judged, wordings: Sequence[str]) -> DataCounts:
 
 def _heads(
     judged: Judged, specs: Sequence[HeadSpec]
-) -> tuple[list[HeadResult], dict[str, Recalibration]]:
+) -> tuple[list[HeadResult[Fit]], dict[str, Recalibration]]:
     """Results of all heads with judgements, and the recalibrations that pass the gate."""
-    results: list[HeadResult] = []
+    results: list[HeadResult[Fit]] = []
     changes: dict[str, Recalibration] = {}
     for spec in specs:
         data = judgements.of_head(judged, spec, specs)
         if data is None:
             continue
-        result = evaluated(data)
+        result = evaluated(data, RECALIBRATION)
         results.append(result)
         if result.passes and result.fitted is not None:
             changes[spec.name] = result.fitted.fit.recalibration(data)
     return results, changes
-
-
-def evaluated(data: HeadData) -> HeadResult:
-    """Cross-validate and fit one head."""
-    rated = data.rows(~data.disputed)
-    counsellors = len(np.unique(rated.group))
-    result = HeadResult(data.head, len(rated), len(data) - len(rated), counsellors)
-    if len(rated) < MIN_RATINGS:
-        return _without(result, f"as shipped: fewer than {MIN_RATINGS} ratings")
-    if counsellors < MIN_COUNSELLORS:
-        return _without(result, f"as shipped: fewer than {MIN_COUNSELLORS} counsellors")
-    validation, fitted = validate(data), learn(data)
-    right = validation.labels == rated.target.argmax(axis=-1)
-    return HeadResult(
-        result.head,
-        result.ratings,
-        result.disputes,
-        counsellors,
-        validation=validation,
-        fitted=fitted,
-        abstain_below=fit_abstention(validation.predicted.max(axis=-1), right),
-    )
-
-
-def _without(result: HeadResult, problem: str) -> HeadResult:
-    return HeadResult(result.head, result.ratings, result.disputes, result.counsellors, problem)
 
 
 class _Sessions:
@@ -179,7 +148,7 @@ class _Sessions:
         parent: Bundle,
         request: Request,
         changes: dict[str, Recalibration],
-        heads: Sequence[HeadResult],
+        heads: Sequence[HeadResult[Fit]],
         counsellors: dict[str, str],
     ) -> None:
         manifest = parent.manifest
@@ -222,7 +191,7 @@ def _recorded(
             continue
 
 
-def _changed(specs: Sequence[HeadSpec], results: Sequence[HeadResult]) -> list[HeadSpec]:
+def _changed(specs: Sequence[HeadSpec], results: Sequence[HeadResult[Fit]]) -> list[HeadSpec]:
     """The heads with the thresholds of the new bundle."""
     passing = {one.head: one for one in results if one.passes}
     found = []
@@ -260,7 +229,7 @@ def _references(parent: Bundle, platform: _Sessions) -> Iterator[ReferenceFit]:
 
 def _outcome(
     store: Store, definition: OutcomeDefinition, platform: _Sessions, wordings: Sequence[str]
-) -> HeadResult:
+) -> HeadResult[Fit]:
     happened = {
         one.session_id: definition.happened(one.value)
         for one in judged_turns.outcome_values(store, definition.kind, wordings)
@@ -274,7 +243,7 @@ def _outcome(
     ]
     if not cases:
         return HeadResult(definition.risk, 0, 0, 0, "as shipped: no session has risk and outcome")
-    return evaluated(of_outcome(definition.risk, cases))
+    return evaluated(of_outcome(definition.risk, cases), RECALIBRATION)
 
 
 def _policy(settings: Settings, models: BundleModels) -> Policy:

@@ -15,7 +15,7 @@ from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest
-from stream_app.inference.bundle import Bundle, HeadSpec
+from stream_app.inference.bundle import Bundle, HeadSpec, Manifest
 from stream_app.inference.encoder import TokenOutput, TurnEncoder
 from stream_app.inference.head import ContextHead
 from stream_app.inference.probe import TurnProbe
@@ -159,10 +159,7 @@ class OnnxScorer:
         """Score encoded turns with their neighbours; see ``core.ports.Scorer``."""
         if not requests:
             return []
-        logits = self.head.logits(requests)
-        probabilities = {head.name: calibrate(head, logits[head.name]) for head in self._heads}
-        for adaptation in self.bundle.manifest.adaptations:
-            probabilities = recalibrated(probabilities, adaptation.heads)
+        probabilities = calibrated(self.bundle.manifest, self.head.logits(requests))
         outputs = [self._outputs(head, probabilities[head.name]) for head in self._heads]
         found = [
             self._scores(
@@ -252,6 +249,16 @@ def choose_labels(
 def rounded(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Probabilities as the nearest whole ten-thousandths; their sum may differ a little from 1."""
     return np.asarray(np.rint(probabilities * SCALE) / SCALE)
+
+
+def calibrated(
+    manifest: Manifest, logits: Mapping[str, npt.NDArray[np.float32]]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Probabilities [n, labels] by head from the head graph's logits, after all adaptations."""
+    found = {head.name: calibrate(head, logits[head.name]) for head in manifest.heads}
+    for adaptation in manifest.adaptations:
+        found = recalibrated(found, adaptation.heads)
+    return found
 
 
 def calibrate(head: HeadSpec, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

@@ -61,7 +61,6 @@ def revisions(store: Store) -> tuple[str | None, str | None]:
         StoreUnavailable: the database cannot be reached.
     """
     from alembic.runtime.migration import MigrationContext  # noqa: PLC0415
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
 
     with store.reading() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
@@ -71,6 +70,9 @@ def revisions(store: Store) -> tuple[str | None, str | None]:
 @cache
 def _newest(folder: Path) -> str | None:
     """The newest migration of this release; reading all takes longer than the rest of a page."""
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
     settings = Config()
     settings.set_main_option("script_location", str(folder))
     return ScriptDirectory.from_config(settings).get_current_head()

@@ -6,13 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from stream_app.adaptation.crossvalidation import (
-    clustered_mean,
-    folds,
-    kappa,
-    learn,
-    validate,
-)
+from stream_app.adaptation.choosing import RECALIBRATION, folds, learn
+from stream_app.adaptation.crossvalidation import validate
+from stream_app.adaptation.estimates import clustered_mean, kappa
 from stream_app.adaptation.fitting import (
     Candidate,
     Family,
@@ -48,7 +44,7 @@ def data(n: int, shift: list[float], seed: int = 0, groups: int = 12) -> HeadDat
 
 def test_a_known_shift_is_found_and_passes_the_gate() -> None:
     found = data(400, [0.0, -0.7, -1.5])
-    validation, learnt = validate(found), learn(found)
+    validation, learnt = validate(found), learn(found, RECALIBRATION)
     assert validation.passes
     unseen = data(4000, [0.0, -0.7, -1.5], seed=1)
     after = log_loss(learnt.fit.predict(unseen), unseen.target).mean()

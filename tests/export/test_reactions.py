@@ -15,8 +15,7 @@ pytest.importorskip("onnxscript")
 
 from export import __main__ as command  # noqa: E402
 from export import reactions  # noqa: E402
-from export.head_graph import HeadGraphError, read_head, write_task  # noqa: E402
-from export.onnx_graphs import HEAD_INPUTS, example_windows, export_head  # noqa: E402
+from export.onnx_graphs import export_head  # noqa: E402
 from export.quantize import half_weights  # noqa: E402
 from models import bundle, multitask, onnx_model, train  # noqa: E402  # noqa: E402
 from models.batches import tokenise  # noqa: E402
@@ -26,6 +25,7 @@ from models.data.contrast import REACTIONS  # noqa: E402
 from models.data.corpora import Turn  # noqa: E402
 from models.data.registry import describe  # noqa: E402
 from models.data.split import DESCRIPTION  # noqa: E402
+from models.head_graph import HeadGraphError, read_head, write_task  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, HEADS  # noqa: E402
 from models.multitask import MultitaskModel  # noqa: E402
 from stream_app.inference import bundle as bundles  # noqa: E402
@@ -80,11 +80,11 @@ def distinct_model() -> MultitaskModel:
 def head_outputs(folder: Path) -> dict[str, np.ndarray]:
     graph = onnx_model.session(folder / bundle.HEAD)
     chance = np.random.default_rng(3)
-    window = {name: value.numpy() for name, value in example_windows(48).items()}
+    window = {name: value.numpy() for name, value in onnx_model.example_windows(48).items()}
     for name in ("target", "context"):
         window[name] = chance.normal(size=window[name].shape).astype(np.float32)
     names = [output.name for output in graph.get_outputs()]
-    found = graph.run(names, {name: window[name] for name in HEAD_INPUTS})
+    found = graph.run(names, {name: window[name] for name in onnx_model.HEAD_INPUTS})
     return dict(zip(names, found, strict=True))
 
 

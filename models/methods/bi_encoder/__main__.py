@@ -22,8 +22,8 @@ from models.evaluate import report
 from models.labels import RATIONALE_ORDER
 from models.methods import baselines_page, results, resumable
 from models.methods.bi_encoder.design import DESIGNS, Design
-from models.methods.bi_encoder.model import parameters_of
-from models.methods.bi_encoder.training import Fitted, Hyperparameters, Reading, fit
+from models.methods.bi_encoder.training import DEFAULTS, Fitted, Reading, fit
+from models.methods.fine_tuning import Hyperparameters, parameters_of
 from models.methods.folds import Part
 from models.methods.folds import parts as parts_of
 
@@ -95,9 +95,9 @@ def main(
     lambda_rationales: Annotated[
         float | None, typer.Option(help="Weight of the rationale loss instead of the row's.")
     ] = None,
-    epochs: int = Hyperparameters.epochs,
-    encoder_rate: float = Hyperparameters.encoder_rate,
-    frozen_layers: int = Hyperparameters.frozen_layers,
+    epochs: int = DEFAULTS.epochs,
+    encoder_rate: float = DEFAULTS.encoder_rate,
+    frozen_layers: int = DEFAULTS.frozen_layers,
     encoder: Annotated[
         str | None, typer.Option(help="Folder or hub name of another pretrained encoder.")
     ] = None,

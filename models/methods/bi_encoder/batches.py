@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from models.batches import seeded_random, tokenise
+from models.batches import tokenise
 from models.data.corpora import Conversation, Turn
 from models.labels import RATIONALE_ORDER
 
@@ -100,20 +100,3 @@ def collate(pairs: Sequence[Pair], *, window: bool) -> Batch:
 
 def _padded(rows: list[Tensor]) -> Tensor:
     return pad_sequence(rows, batch_first=True)
-
-
-def shuffled(pairs: Sequence[Pair], size: int, *parts: object) -> Iterator[list[Pair]]:
-    """Batches of similar lengths in random order, determined by `parts`."""
-    chance = seeded_random(*parts)
-    order = chance.sample(list(pairs), len(pairs))
-    order.sort(key=lambda pair: (len(pair.response) + len(pair.seeker)) // 16)
-    batches = [order[start : start + size] for start in range(0, len(order), size)]
-    chance.shuffle(batches)
-    yield from batches
-
-
-def by_length(pairs: Iterable[Pair], size: int) -> Iterator[list[tuple[int, Pair]]]:
-    """Batches of (position, pair) by rising length, for prediction."""
-    order = sorted(enumerate(pairs), key=lambda item: len(item[1].response) + len(item[1].seeker))
-    for start in range(0, len(order), size):
-        yield order[start : start + size]

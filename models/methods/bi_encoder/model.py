@@ -75,28 +75,3 @@ def build(design: Design, mechanisms: int, encoder: str | None = None) -> BiEnco
     adapted = ADAPTED if design.adapted else None
     seeker = load_backbone(adapted, encoder) if two else None
     return BiEncoder(load_backbone(adapted, encoder), seeker, design.context, mechanisms)
-
-
-def freeze(model: BiEncoder, layers: int) -> None:
-    """Freeze the word embeddings and the lowest `layers` layers of both encoders.
-
-    Raises ValueError for an architecture whose layers are not laid out as BERT's.
-    """
-    for backbone in (model.response, model.seeker):
-        if backbone is None:
-            continue
-        found: Any = getattr(getattr(backbone, "encoder", None), "layer", None)
-        if layers and found is None:
-            kind = type(backbone).__name__
-            message = f"layers of {kind} cannot be frozen one by one: use --frozen-layers 0"
-            raise ValueError(message)
-        embeddings: Any = backbone.embeddings
-        for part in (embeddings, *(found[:layers] if layers else ())):
-            for parameter in part.parameters():
-                parameter.requires_grad = False
-
-
-def parameters_of(model: nn.Module) -> tuple[int, int]:
-    """Number of parameters, and of those in training."""
-    sizes = [(p.numel(), p.requires_grad) for p in model.parameters()]
-    return sum(size for size, _ in sizes), sum(size for size, trained in sizes if trained)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,32 +15,18 @@ from models.data.corpora import Conversation
 from models.encoder import pretrained_tokenizer
 from models.labels import RATIONALE_ORDER
 from models.losses import rationale_loss
-from models.methods.bi_encoder.batches import Batch, Pair, by_length, collate, pairs_of, shuffled
+from models.methods.bi_encoder.batches import Batch, Pair, collate, pairs_of
 from models.methods.bi_encoder.design import Design
-from models.methods.bi_encoder.model import BiEncoder, build, freeze
-from models.methods.resumable import checkpoint_of, optimise
-from models.optimisation import Optimisation
+from models.methods.bi_encoder.model import BiEncoder, build
+from models.methods.fine_tuning import Hyperparameters, by_length, fine_tune, precision
+from models.methods.resumable import checkpoint_of
 
 Ints = NDArray[np.int64]
 MECHANISMS = len(RATIONALE_ORDER)
 
 
-@dataclass(frozen=True)
-class Hyperparameters:
-    """Of the training: batch size and epochs as published, rates as in `models.train`.
-
-    The published rate, 2e-5, was chosen for RoBERTa-base; smaller encoders need larger ones.
-    `frozen_layers` counts each encoder's lowest layers; the word embeddings are frozen as well.
-    """
-
-    epochs: int = 4
-    pairs: int = 32
-    encoder_rate: float = 8e-5
-    head_rate: float = 1e-3
-    frozen_layers: int = 2
-    warm_up: float = 0.06
-    seed: int = 17
-    bf16: bool = True
+DEFAULTS = Hyperparameters(epochs=4)
+"""Epochs and batches as published."""
 
 
 @dataclass(frozen=True)
@@ -97,36 +81,21 @@ def train(
     checkpoint: Path | None = None,
 ) -> None:
     """Train in place; an interrupted training continues from its checkpoint."""
-    freeze(model, chosen.frozen_layers)
-    heads = [*model.level.parameters(), *model.rationale.parameters()]
-    own = {id(parameter) for parameter in heads}
-    body = [p for p in model.parameters() if p.requires_grad and id(p) not in own]
-    groups = [
-        {"params": body, "lr": chosen.encoder_rate},
-        {"params": heads, "lr": chosen.head_rate},
-    ]
-    optimiser = torch.optim.AdamW(groups, weight_decay=0.01)
-    steps = chosen.epochs * math.ceil(len(pairs) / chosen.pairs)
-    optimisation = Optimisation(model, optimiser, steps, chosen.warm_up)
-
-    def batches(epoch: int) -> Iterator[list[Pair]]:
-        return shuffled(pairs, chosen.pairs, chosen.seed, "bi_encoder", epoch)
+    encoders = [part for part in (model.response, model.seeker) if part is not None]
 
     def loss(members: list[Pair]) -> Tensor:
         batch = collate(members, window=design.context == "window")
-        with torch.autocast("cpu", torch.bfloat16, enabled=chosen.bf16):
+        with precision(chosen):
             levels, rationales = model(batch)
         return loss_of(levels, rationales, batch, columns, design.rationale_weight)
 
-    model.train()
-    optimise(optimisation, batches, loss, chosen.seed, checkpoint)
-    model.eval()
+    fine_tune(model, encoders, pairs, tokens_of, loss, chosen, "bi_encoder", checkpoint)
 
 
 def fit(
     conversations: list[Conversation],
     design: Design,
-    chosen: Hyperparameters | None = None,
+    chosen: Hyperparameters = DEFAULTS,
     encoder: str | None = None,
     checkpoints: Path | None = None,
 ) -> Fitted:
@@ -134,7 +103,6 @@ def fit(
 
     An interrupted training is continued from its checkpoint in the folder `checkpoints`.
     """
-    chosen = chosen or Hyperparameters()
     tokenizer = pretrained_tokenizer(encoder)
     pairs = pairs_of(conversations, tokenizer)
     groups = [slice(0, MECHANISMS)] if design.multitask else [slice(i, i + 1) for i in range(3)]
@@ -154,11 +122,11 @@ def fit(
 def _predicted(model: BiEncoder, pairs: list[Pair], design: Design, size: int) -> Reading:
     levels = np.zeros((len(pairs), model.mechanisms), np.int64)
     masks: dict[int, Ints] = {}
-    for members in by_length(pairs, size):
-        batch = collate([pair for _, pair in members], window=design.context == "window")
+    for positions, members in by_length(pairs, size, tokens_of):
+        batch = collate(members, window=design.context == "window")
         scores, tokens = model(batch)
         chosen = scores.argmax(-1).numpy()
-        for row, (position, pair) in enumerate(members):
+        for row, (position, pair) in enumerate(zip(positions, members, strict=True)):
             levels[position] = chosen[row]
             start = int(batch.first[row]) + 1
             own = tokens[row, start : start + len(pair.response) - 2] > 0
@@ -166,3 +134,8 @@ def _predicted(model: BiEncoder, pairs: list[Pair], design: Design, size: int) -
                 own = torch.zeros_like(own)
             masks[position] = own.numpy().astype(np.int64)
     return Reading(levels, [masks[position] for position in range(len(pairs))])
+
+
+def tokens_of(pair: Pair) -> int:
+    """Tokens of both posts."""
+    return len(pair.response) + len(pair.seeker)

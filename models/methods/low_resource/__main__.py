@@ -20,9 +20,11 @@ from models.evaluate.report import rounded
 from models.methods import results
 from models.methods.low_resource import page
 from models.methods.low_resource.exchanges import CONTRASTS, CONTROLS, SOURCES
-from models.methods.low_resource.measure import everything
+from models.methods.low_resource.measure import curves, everything
 from models.methods.low_resource.nli import FrozenInference, Inference, PretrainedInference, snli
 from models.methods.sentence_vectors import CORPORA_CACHE, SentenceEncoder
+
+NAME = "low_resource"
 
 
 def chosen_pairs(positive: str | None, negative: str | None) -> list[tuple[str, str]]:
@@ -43,6 +45,10 @@ def main(
     ] = None,
     size: Annotated[int, typer.Option(help="Training exchanges of each side.")] = 800,
     snli_rows: Annotated[int, typer.Option(help="Pairs of SNLI for the stand-in.")] = 3000,
+    few_shot: Annotated[
+        bool,
+        typer.Option("--few-shot", help="Measure the few labelled turns alone; keep the others."),
+    ] = False,
     encoder: Annotated[
         str | None, typer.Option(help="Folder or hub name of another encoder.")
     ] = None,
@@ -58,6 +64,13 @@ def main(
     pairs = chosen_pairs(positive, negative)
     encode = SentenceEncoder(cache, encoder, bf16=bf16)
     conversations = load_for_command(data_dir)
+    if few_shot:
+        content = results.read(NAME, out)
+        if not content:
+            raise SystemExit(f"error: {out} has no {NAME}.json: run the command without --few-shot")
+        own = curves(conversations, resolve_data_dir(data_dir), encode, pair=pairs[0], size=size)
+        finish(content | rounded({"few_shot": own}, 4), out, pages)
+        return
     try:
         folder = resolve_data_dir(data_dir)
         about: dict[str, Any] = {"name": nli or "stand-in on SNLI", "accuracy": None}
@@ -72,9 +85,13 @@ def main(
         content = everything(conversations, folder, encode, inference, pairs=pairs, size=size)
     except (MissingCorpusError, ValueError) as problem:
         raise SystemExit(f"error: {problem}") from problem
-    content = rounded({"encoder": encoder_name(encoder), "nli": about} | content, 4)
+    finish(rounded({"encoder": encoder_name(encoder), "nli": about} | content, 4), out, pages)
+
+
+def finish(content: dict[str, Any], out: Path, pages: Path) -> None:
+    """Write the result file and the page."""
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "low_resource.json", content)
+    write_json(out / f"{NAME}.json", content)
     print(page.write(content, pages))
 
 

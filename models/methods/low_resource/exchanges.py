@@ -138,14 +138,19 @@ def annomi(conversations: list[Conversation]) -> Target:
     return _target("annomi", "AnnoMI, reflection or not", rows)
 
 
-def epitome(conversations: list[Conversation]) -> Target:
-    """Responses of EPITOME's fold 0; empathic if any mechanism is above level 0."""
+def epitome(conversations: list[Conversation], *, all_folds: bool = False) -> Target:
+    """Responses of EPITOME's fold 0, or of all folds; empathic if any mechanism is above level 0.
+
+    Contrasts may learn from the other folds' texts, so that only fold 0 tests them.
+    """
     rows = []
     for item in conversations:
-        if item.corpus == "epitome" and fold_of(key_of(item), SEED, FOLDS) == 0:
+        if item.corpus == "epitome":
+            fold = fold_of(key_of(item), SEED, FOLDS)
             labels = item.turns[1].labels
             shown = any(labels[head][0] < 0.5 for head in RATIONALE_ORDER)
-            rows.append((Exchange(item.turns[0].text, item.turns[1].text), shown, 0))
+            if all_folds or fold == 0:
+                rows.append((Exchange(item.turns[0].text, item.turns[1].text), shown, fold))
     return _target("epitome", "EPITOME, any mechanism or none (fold 0)", rows)
 
 

@@ -130,6 +130,25 @@ def _tested(
     return mcc(empathic[test], features[test] @ weights > 0)
 
 
+def curves(
+    conversations: list[Conversation],
+    data_dir: Path,
+    encode: SentenceEncoder,
+    *,
+    pair: tuple[str, str],
+    size: int,
+) -> dict[str, Any]:
+    """The few-shot curves, from the first resample of a one-utterance contrast."""
+    pools = {name: exchanges.drawn(name, conversations, data_dir, 2 * size) for name in pair}
+    _, start = contrast_row(pair, pools, [], encode, 1, size)
+    targets = [
+        exchanges.annomi(conversations),
+        exchanges.epitome(conversations, all_folds=True),
+    ]
+    found = {target.name: few_shot(target, start, encode) for target in targets}
+    return {"start": list(pair), "curves": found}
+
+
 def everything(
     conversations: list[Conversation],
     data_dir: Path,
@@ -143,15 +162,14 @@ def everything(
     targets = [exchanges.annomi(conversations), exchanges.epitome(conversations)]
     names = dict.fromkeys(name for pair in pairs for name in pair)
     pools = {name: exchanges.drawn(name, conversations, data_dir, 2 * size) for name in names}
-    rows, starts = [], {}
+    rows = []
     for utterances in (1, 2):
         for pair in pairs:
-            row, first = contrast_row(pair, pools, targets, encode, utterances, size)
+            row, _ = contrast_row(pair, pools, targets, encode, utterances, size)
             row["control"] = pair not in exchanges.CONTRASTS
             rows.append(row)
-            starts[pair, utterances] = first
             print(f"{pair} ({utterances}): {row['own']['mean']:.2f}", flush=True)
-    shot = {target.name: few_shot(target, starts[pairs[0], 1], encode) for target in targets}
+    shot = curves(conversations, data_dir, encode, pair=pairs[0], size=size)
     return {
         "targets": [
             {
@@ -176,5 +194,5 @@ def everything(
             }
             for target in targets
         },
-        "few_shot": {"start": list(pairs[0]), "curves": shot},
+        "few_shot": shot,
     }

@@ -57,7 +57,7 @@ counts as empathic.
 
 MCC on fold 0 after training on labelled turns of the other folds, mean ± sd of five draws. The
 start is the one-utterance classifier of {start}: its weights are the centre of the penalty, so that
-few labels move it little. Of EPITOME, only fold 0 is a target, so there is nothing to train on.
+few labels move it little.
 
 {few_shot}
 

@@ -14,10 +14,11 @@ import typer
 
 from models.data import load_for_command
 from models.methods import results, resumable
+from models.methods.fine_tuning import Hyperparameters
 from models.methods.window_classifier import page
 from models.methods.window_classifier.design import PLANNED, design_of
 from models.methods.window_classifier.measure import Amount, row_of
-from models.methods.window_classifier.training import Hyperparameters
+from models.methods.window_classifier.training import DEFAULTS
 
 
 def main(
@@ -35,9 +36,9 @@ def main(
     test_share: Annotated[
         float, typer.Option(min=0.001, max=1, help="Share of the test conversations.")
     ] = 1.0,
-    epochs: int = Hyperparameters.epochs,
-    encoder_rate: float = Hyperparameters.encoder_rate,
-    frozen_layers: int = Hyperparameters.frozen_layers,
+    epochs: int = DEFAULTS.epochs,
+    encoder_rate: float = DEFAULTS.encoder_rate,
+    frozen_layers: int = DEFAULTS.frozen_layers,
     encoder: Annotated[
         str | None, typer.Option(help="Folder or hub name of another pretrained encoder.")
     ] = None,

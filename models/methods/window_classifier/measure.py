@@ -15,10 +15,10 @@ from models.data.split import held_out, split_fold
 from models.encoder import encoder_name
 from models.evaluate import report
 from models.labels import STRATEGIES
+from models.methods.fine_tuning import Hyperparameters, parameters_of
 from models.methods.folds import FOLDS, SEED
 from models.methods.window_classifier.design import Design
-from models.methods.window_classifier.model import parameters_of
-from models.methods.window_classifier.training import Hyperparameters, Ints, fit
+from models.methods.window_classifier.training import Ints, fit
 from models.methods.window_classifier.windows import Example
 
 REST = "others"

@@ -50,31 +50,6 @@ def build(heads: Sequence[str], encoder: str | None = None) -> WindowClassifier:
     return WindowClassifier(load_backbone(encoder=encoder), heads)
 
 
-def freeze(model: WindowClassifier, layers: int) -> None:
-    """Freeze the word embeddings and the lowest `layers` layers.
-
-    Raises:
-        ValueError: the encoder's layers are not laid out as BERT's.
-    """
-    if not layers:
-        return
-    encoder: Any = model.encoder
-    found = getattr(getattr(encoder, "encoder", None), "layer", None)
-    if found is None:
-        kind = type(encoder).__name__
-        message = f"layers of {kind} cannot be frozen one by one: use --frozen-layers 0"
-        raise ValueError(message)
-    for part in (encoder.embeddings, *found[:layers]):
-        for parameter in part.parameters():
-            parameter.requires_grad = False
-
-
-def parameters_of(model: nn.Module) -> tuple[int, int]:
-    """Number of parameters, and of those in training."""
-    sizes = [(p.numel(), p.requires_grad) for p in model.parameters()]
-    return sum(size for size, _ in sizes), sum(size for size, trained in sizes if trained)
-
-
 def counts_of(labels: Sequence[Sequence[tuple[float, ...]]]) -> list[Tensor]:
     """Label counts of each head from the label distributions of examples."""
     columns = zip(*labels, strict=True)

@@ -9,7 +9,7 @@ from typing import Any
 from models.evaluate.published import XU_JIANG_CONTEXT, XU_JIANG_LOSSES
 from models.evaluate.tables import NONE, percent, spread, table
 from models.methods.results import FOLDER as RESULTS
-from models.methods.results import read
+from models.methods.results import items_a_step, read
 from models.methods.window_classifier.design import PLANNED, Design, design_of
 
 NAME, COMMAND = "window_classifier", "python -m models.methods.window_classifier"
@@ -134,7 +134,7 @@ def setting(rows: Content) -> str:
         one = dict(each)
         precision = "bfloat16" if one["bf16"] else "float32"
         words.append(
-            f"{one['epochs']} epochs of {one['windows']} windows a step, encoder rate"
+            f"{one['epochs']} epochs of {items_a_step(one)} windows a step, encoder rate"
             f" {one['encoder_rate']:g}, word embeddings and the lowest {one['frozen_layers']}"
             f" layers frozen, {precision}"
         )

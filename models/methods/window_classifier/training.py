@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,42 +15,25 @@ from torch import Tensor
 from models.data.corpora import Conversation
 from models.encoder import pretrained_tokenizer
 from models.losses import HeadLoss
-from models.methods.resumable import checkpoint_of, optimise
+from models.methods.fine_tuning import Hyperparameters, by_length, fine_tune, precision
+from models.methods.resumable import checkpoint_of
 from models.methods.window_classifier.design import Design
 from models.methods.window_classifier.model import (
     WindowClassifier,
     build,
     counts_of,
-    freeze,
 )
 from models.methods.window_classifier.windows import (
     Example,
     Windows,
-    by_length,
     collate,
-    shuffled,
 )
-from models.optimisation import Optimisation
 
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Hyperparameters:
-    """Of the training; rates as in `models.train`.
-
-    The published rate, 5e-6 for up to 30 epochs, was chosen for encoders of 340 M parameters and
-    more. `frozen_layers` counts the lowest layers; with them, the word embeddings are frozen.
-    """
-
-    epochs: int = 2
-    windows: int = 32
-    encoder_rate: float = 8e-5
-    head_rate: float = 1e-3
-    frozen_layers: int = 2
-    warm_up: float = 0.06
-    seed: int = 17
-    bf16: bool = True
+DEFAULTS = Hyperparameters(epochs=2)
+"""Published: up to 30 epochs."""
 
 
 @dataclass(frozen=True)
@@ -74,25 +56,13 @@ def train(
     checkpoint: Path | None = None,
 ) -> None:
     """Train in place; an interrupted training continues from its checkpoint."""
-    freeze(model, chosen.frozen_layers)
     losses = [
         HeadLoss(design.loss, counts) for counts in counts_of([each.labels for each in examples])
     ]
-    body = [p for p in model.encoder.parameters() if p.requires_grad]
-    groups = [
-        {"params": body, "lr": chosen.encoder_rate},
-        {"params": list(model.classifier.parameters()), "lr": chosen.head_rate},
-    ]
-    optimiser = torch.optim.AdamW(groups, weight_decay=0.01)
-    steps = chosen.epochs * math.ceil(len(examples) / chosen.windows)
-    optimisation = Optimisation(model, optimiser, steps, chosen.warm_up)
-
-    def batches(epoch: int) -> Iterator[list[Example]]:
-        return shuffled(examples, chosen.windows, chosen.seed, "window_classifier", epoch)
 
     def loss(members: list[Example]) -> Tensor:
         batch = collate(members)
-        with torch.autocast("cpu", torch.bfloat16, enabled=chosen.bf16):
+        with precision(chosen):
             logits = model(batch)
         each = [
             own(scores.float(), labels)
@@ -100,15 +70,14 @@ def train(
         ]
         return torch.stack(each).mean()
 
-    model.train()
-    optimise(optimisation, batches, loss, chosen.seed, checkpoint)
-    model.eval()
+    encoders = [model.encoder]
+    fine_tune(model, encoders, examples, tokens_of, loss, chosen, "window_classifier", checkpoint)
 
 
 def fit(
     conversations: Sequence[Conversation],
     design: Design,
-    chosen: Hyperparameters | None = None,
+    chosen: Hyperparameters = DEFAULTS,
     encoder: str | None = None,
     checkpoints: Path | None = None,
 ) -> Fitted:
@@ -116,7 +85,6 @@ def fit(
 
     An interrupted training is continued from its checkpoint in the folder `checkpoints`.
     """
-    chosen = chosen or Hyperparameters()
     tokenizer: Tokenizer = pretrained_tokenizer(encoder)
     windows = Windows(tokenizer, design)
     examples = windows.examples(conversations)
@@ -133,6 +101,12 @@ def fit(
 def predicted(model: WindowClassifier, examples: Sequence[Example], size: int) -> Ints:
     """The most probable label of each head, [examples, heads]."""
     found = np.zeros((len(examples), len(model.sizes)), np.int64)
-    for positions, batch in by_length(examples, size):
-        found[positions] = torch.stack([head.argmax(-1) for head in model(batch)], dim=1).numpy()
+    for positions, members in by_length(examples, size, tokens_of):
+        outputs = model(collate(members))
+        found[positions] = torch.stack([head.argmax(-1) for head in outputs], dim=1).numpy()
     return found
+
+
+def tokens_of(example: Example) -> int:
+    """Tokens of a window."""
+    return len(example.ids)

@@ -9,7 +9,7 @@ A role name and a separator mark each turn; the classifier reads the mean of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +17,6 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from models.batches import seeded_random
 from models.data.corpora import Conversation, Turn
 from models.encoder import MAX_TOKENS
 from models.labels import ROLE_NAMES
@@ -125,21 +124,3 @@ def collate(examples: Sequence[Example]) -> Batch:
 
 def _padded(rows: list[Tensor]) -> Tensor:
     return pad_sequence(rows, batch_first=True)
-
-
-def shuffled(examples: Sequence[Example], size: int, *parts: object) -> Iterator[list[Example]]:
-    """Batches of similar lengths in random order, determined by `parts`."""
-    chance = seeded_random(*parts)
-    order = chance.sample(list(examples), len(examples))
-    order.sort(key=lambda example: len(example.ids) // 16)
-    batches = [order[start : start + size] for start in range(0, len(order), size)]
-    chance.shuffle(batches)
-    yield from batches
-
-
-def by_length(examples: Sequence[Example], size: int) -> Iterator[tuple[list[int], Batch]]:
-    """Batches by rising length with the positions of their examples, for prediction."""
-    order = sorted(range(len(examples)), key=lambda position: len(examples[position].ids))
-    for start in range(0, len(order), size):
-        chosen = order[start : start + size]
-        yield chosen, collate([examples[position] for position in chosen])

@@ -20,15 +20,15 @@ from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER  # noqa: E402
 from models.methods.bi_encoder import __main__ as command  # noqa: E402
 from models.methods.bi_encoder.batches import collate, pairs_of  # noqa: E402
 from models.methods.bi_encoder.design import DESIGNS, Design  # noqa: E402
-from models.methods.bi_encoder.model import attend, build, freeze, parameters_of  # noqa: E402
+from models.methods.bi_encoder.model import attend, build  # noqa: E402
 from models.methods.bi_encoder.training import (  # noqa: E402
-    Hyperparameters,
     fit,
     loss_of,
 )
+from models.methods.fine_tuning import Hyperparameters, freeze, parameters_of  # noqa: E402
 from stream_app.core.heads import LEVELS  # noqa: E402
 
-FAST = Hyperparameters(epochs=15, pairs=16, encoder_rate=3e-3, head_rate=1e-2, frozen_layers=0)
+FAST = Hyperparameters(epochs=15, batch=16, encoder_rate=3e-3, head_rate=1e-2, frozen_layers=0)
 
 
 def pair(seeker: str, response: str, level: int, phrase: str = "") -> Conversation:
@@ -121,7 +121,7 @@ def test_independent_models_are_three_times_as_large(tiny_encoder: str) -> None:
 def test_frozen_parts_do_not_train(tiny_encoder: str) -> None:
     model = build(DESIGNS["bi_encoder"], 3, tiny_encoder)
     everything, before = parameters_of(model)
-    freeze(model, 1)
+    freeze(model.response, 1)
     total, after = parameters_of(model)
     assert total == everything == before > after > 0
 

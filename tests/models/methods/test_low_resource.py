@@ -16,6 +16,7 @@ pytest.importorskip("sklearn")
 import typer  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
+from models.data import load_corpora  # noqa: E402
 from models.data.corpora import Conversation, Turn, one_hot  # noqa: E402
 from models.evaluate.metrics import mcc  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR  # noqa: E402
@@ -253,6 +254,38 @@ def test_the_command_writes_results_and_page(
     text = (tmp_path / "low-resource.md").read_text("utf-8")
     assert "| chats v service (1) | contrast |" in text
     assert "stand-in on SNLI" in text
+    assert {row["turns"] for row in content["few_shot"]["curves"]["epitome"]} > {0, 8}
+
+    content["few_shot"] = None
+    content["contrasts"][0]["positive"] = "kept"
+    (tmp_path / "low_resource.json").write_text(json.dumps(content), "utf-8")
+    again = CliRunner().invoke(app, [*options, "--few-shot"], catch_exceptions=False)
+    assert again.exit_code == 0
+    content = json.loads((tmp_path / "low_resource.json").read_text("utf-8"))
+    assert content["few_shot"]["start"] == ["chats", "service"]
+    assert content["contrasts"][0]["positive"] == "kept"
+
+
+def test_the_few_shot_curve_alone_needs_earlier_figures(
+    tmp_path: Path, tiny_encoder: str, tiny_corpora: Path
+) -> None:
+    app = typer.Typer()
+    app.command()(command.main)
+    options = [f"--encoder={tiny_encoder}", f"--data-dir={tiny_corpora}", f"--out={tmp_path}"]
+    result = CliRunner().invoke(app, [*options, f"--cache={tmp_path / 'v.npz'}", "--few-shot"])
+    assert "run the command without --few-shot" in str(result.exception)
+
+
+def test_epitomes_other_folds_are_labelled_turns_and_fold_0_is_the_test(
+    tiny_corpora: Path,
+) -> None:
+    conversations = load_corpora(tiny_corpora)
+    test, everything = (data.epitome(conversations, all_folds=each) for each in (False, True))
+    chosen = everything.fold == 0
+    assert [e for e, kept in zip(everything.exchanges, chosen, strict=True) if kept] == (
+        test.exchanges
+    )
+    assert 0 < chosen.sum() < len(chosen)
 
 
 def test_an_unknown_corpus_is_refused_with_those_that_exist() -> None:

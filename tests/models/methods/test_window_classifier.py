@@ -20,6 +20,7 @@ from typer.testing import CliRunner  # noqa: E402
 from models.data.corpora import Conversation, Turn, one_hot  # noqa: E402
 from models.encoder import pretrained_tokenizer  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER  # noqa: E402
+from models.methods.fine_tuning import Hyperparameters  # noqa: E402
 from models.methods.window_classifier import __main__ as command  # noqa: E402
 from models.methods.window_classifier import measure, page  # noqa: E402
 from models.methods.window_classifier.design import (  # noqa: E402
@@ -29,7 +30,7 @@ from models.methods.window_classifier.design import (  # noqa: E402
 )
 from models.methods.window_classifier.model import build, target_mean  # noqa: E402
 from models.methods.window_classifier.scorer import WindowLevels  # noqa: E402
-from models.methods.window_classifier.training import Hyperparameters, fit  # noqa: E402
+from models.methods.window_classifier.training import fit  # noqa: E402
 from models.methods.window_classifier.windows import (  # noqa: E402
     WINDOW_TOKENS,
     Windows,
@@ -39,7 +40,7 @@ from stream_app.core.heads import LEVELS  # noqa: E402
 from tests.models.tiny import WORDS, tiny_tokenizer  # noqa: E402
 
 FAST = Hyperparameters(
-    epochs=12, windows=16, encoder_rate=3e-3, head_rate=1e-2, frozen_layers=0, bf16=False
+    epochs=12, batch=16, encoder_rate=3e-3, head_rate=1e-2, frozen_layers=0, bf16=False
 )
 
 

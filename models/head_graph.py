@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from torch import Tensor, nn
 
-from export.onnx_graphs import HEAD_INPUTS, example_windows
-from export.parity import TOLERANCE
 from models.heads import ContextHead
 from models.labels import HEADS
-from models.onnx_model import session
+from models.onnx_model import HEAD_INPUTS, TOLERANCE, example_windows, session
 
 HALF = "_half"
 PROJECTIONS = ("query", "key", "value")
