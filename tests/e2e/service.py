@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
@@ -122,8 +122,24 @@ def key_of(value: bytes) -> bytes:
         return b""
 
 
+PLACES = (
+    *("database_url", "health_port", "kafka_brokers", "kafka_group", "topic_prefix"),
+    *("master_key", "master_key_file", "pseudonym_key", "pseudonym_key_file", "batch_max"),
+)
+"""Settings that differ between the services of two tests and change no score."""
+
+
 def scored_offline(settings: Settings, values: list[bytes], batch: int) -> dict[Any, Any]:
-    """The lines of ``rapport score`` for the same events, by key."""
+    """The lines of ``rapport score`` for the same events, by key.
+
+    Several tests compare with the same run, which takes seconds.
+    """
+    same = settings.model_copy(update=dict.fromkeys(PLACES))
+    return dict(_scored(same, tuple(values), batch))
+
+
+@lru_cache(maxsize=2)
+def _scored(settings: Settings, values: tuple[bytes, ...], batch: int) -> dict[Any, Any]:
     pipeline = bootstrap.pipeline(settings, bootstrap.scorer(settings))
     out = BytesIO()
     score.run(pipeline, iter(values), out, batch, with_alerts=True, times=settings.plausible_times)
