@@ -18,8 +18,6 @@ This guards counts and sums, which add up. What people know from elsewhere, and 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
-
 FEWEST_CLIENTS: Final = 11
 FEWEST_COUNSELLORS: Final = 5
 _CERTAIN: Final = 1 - 1e-6
@@ -72,6 +70,8 @@ def hidden(
 
 def follows(equations: Sequence[Equation], chosen: Collection[Key]) -> set[Key]:
     """Hidden cells whose values follow from the shown ones."""
+    import numpy as np  # noqa: PLC0415  # a web process needs the limits alone
+
     places = {key: place for place, key in enumerate(sorted(chosen, key=repr))}
     used = [each for each in equations if any(key in places for key in each.cells)]
     matrix = np.zeros((len(used), len(places)))

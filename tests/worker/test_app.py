@@ -1,11 +1,14 @@
 """The Faust app is configured so that nothing is acknowledged before it is committed."""
 
+import asyncio
 import ssl
 import tempfile
+import time
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from faust import OAuthCredentials, SASLCredentials, SSLCredentials
@@ -184,3 +187,37 @@ async def test_an_empty_fetch_is_answered_soon() -> None:
     assert ours._fetch_max_wait_ms == consumer.FETCH_WAIT_MS <= 50
     await plain.stop()
     await ours.stop()
+
+
+async def test_a_start_waits_for_no_tables() -> None:
+    app = faust_app.create(settings())
+    assert isinstance(app.tables, faust_app.NoTables)
+    waited: list[float] = []
+    tables: Any = app.tables
+    tables.sleep = waited.append
+    tables._update_channels, tables._recovery = AsyncMock(), SimpleNamespace(start=AsyncMock())
+    await tables.on_start()
+    tables._update_channels.assert_awaited_once()
+    tables._recovery.start.assert_awaited_once()
+    assert waited == []
+
+
+async def test_a_stop_waits_for_cancelled_tasks_alone() -> None:
+    worker = faust_app.RapportWorker(faust_app.create(settings()), loglevel=None)
+    ended = []
+
+    async def slow_to_end() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)
+            ended.append(True)
+
+    begin = time.monotonic()
+    await worker._sentinel_task()
+    task = asyncio.create_task(slow_to_end())
+    await asyncio.sleep(0)
+    task.cancel()
+    await worker._sentinel_task()
+    assert ended
+    assert time.monotonic() - begin < 2 * faust_app.LAST_TASKS
