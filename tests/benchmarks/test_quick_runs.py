@@ -69,6 +69,8 @@ def test_sessions_open_before_the_start_continue_with_a_full_window(
 def test_start_up_time_is_measured() -> None:
     found = startup.measure(SMALLEST)
     assert 0.0 < found.listening[0] <= found.ready[0]
+    assert found.cpu[0] > 0.0 < found.web_cpu[0]
+    assert "console: ready" in startup.table(found)
 
 
 def test_a_bundle_with_more_slots_is_a_bundle(tmp_path: Path) -> None:
