@@ -91,16 +91,19 @@ class Database:
         Raises:
             StoreError: some are missing; the message names them and the command to run.
         """
+        with self._inspector() as inspector:  # one query on PostgreSQL
+            names = list(tables.metadata.tables)
+            existing = {
+                name: {column["name"] for column in columns}
+                for (_, name), columns in inspector.get_multi_columns(filter_names=names).items()
+            }
         missing = []
-        with self._inspector() as inspector:
-            existing = set(inspector.get_table_names())
-            for name, table in tables.metadata.tables.items():
-                if name not in existing:
-                    missing.append(name)
-                    continue
-                columns = {column["name"] for column in inspector.get_columns(name)}
-                absent = (column.name for column in table.c if column.name not in columns)
-                missing += [f"{name}.{column}" for column in absent]
+        for name, table in tables.metadata.tables.items():
+            if name not in existing:
+                missing.append(name)
+                continue
+            absent = (column.name for column in table.c if column.name not in existing[name])
+            missing += [f"{name}.{column}" for column in absent]
         if missing:
             raise StoreError(f"{SCHEMA_MISSING}; missing: {', '.join(missing[:5])}")
 
