@@ -157,7 +157,8 @@ def _directions(data: VectorData, target: Tensor, weight: Tensor, rank: int) -> 
     ]
     loss = _misfit(data.task.log_probabilities(*logits), target, weight)
     [gradient] = torch.autograd.grad(loss, weights)
-    return torch.linalg.svd(gradient, full_matrices=False).Vh[:rank].T.contiguous()
+    directions: Tensor = torch.linalg.svd(gradient, full_matrices=False).Vh[:rank].T
+    return directions.contiguous()
 
 
 def _misfit(log: Tensor, target: Tensor, weight: Tensor) -> Tensor:
