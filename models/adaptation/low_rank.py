@@ -119,9 +119,9 @@ class Update(nn.Module):
         found = copy.deepcopy(self.task.network)
         first, second = layers_of(found)
         with torch.no_grad():
-            first.weight += (self.down @ self.up).T
-            second.weight += self.weight
-            second.bias += self.bias
+            first.weight.add_((self.down @ self.up).T)
+            second.weight.add_(self.weight)
+            second.bias.add_(self.bias)
         return found
 
 
@@ -140,7 +140,7 @@ def fit(data: VectorData, candidate: LowRank) -> Learnt:
         logits = map(update.logits, data.inputs, hidden)
         loss = _misfit(data.task.log_probabilities(*logits), target, weight)
         loss = loss + update.penalty(candidate.precision)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return loss
 
     optimiser.step(step)
@@ -157,11 +157,13 @@ def _directions(data: VectorData, target: Tensor, weight: Tensor, rank: int) -> 
     ]
     loss = _misfit(data.task.log_probabilities(*logits), target, weight)
     [gradient] = torch.autograd.grad(loss, weights)
-    return torch.linalg.svd(gradient, full_matrices=False).Vh[:rank].T.contiguous()
+    directions: Tensor = torch.linalg.svd(gradient, full_matrices=False).Vh[:rank].T
+    return directions.contiguous()
 
 
 def _misfit(log: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    return -(target * log).sum(-1) @ weight
+    found: Tensor = -(target * log).sum(-1) @ weight
+    return found
 
 
 def _groups(data: HeadData) -> list[list[LowRank]]:

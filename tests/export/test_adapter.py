@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
 from export import adapter  # noqa: E402
+from export.adapter import Found  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
 from models.head_graph import read_head  # noqa: E402
 from stream_app.adaptation import judged_vectors  # noqa: E402
@@ -88,23 +89,31 @@ def judged(parent: Bundle, requests: list[ScoringRequest], *, as_shipped: bool) 
     )
 
 
-def test_an_adapter_learns_what_no_head_measures_and_changes_that_head_alone(
-    parent: Bundle, requests: list[ScoringRequest], tmp_path: Path
-) -> None:
-    file = tmp_path / "judged.npz"
+@pytest.fixture(scope="module")
+def learnt(
+    parent: Bundle, requests: list[ScoringRequest], tmp_path_factory: pytest.TempPathFactory
+) -> Found:
+    """What was learnt from a file of judgements that the bundle does not explain."""
+    folder = tmp_path_factory.mktemp("learnt")
+    file = folder / "judged.npz"
     judged_vectors.write(judged(parent, requests, as_shipped=False), file)
-    found = adapter.adapt(parent, judged_vectors.read(file), tmp_path / "new")
-    assert found.bundle is not None, found.adapters.markdown()
-    [result], [simpler] = found.adapters.heads, found.recalibrations.heads
+    return adapter.adapt(parent, judged_vectors.read(file), folder / "new")
+
+
+def test_an_adapter_learns_what_no_head_measures_and_changes_that_head_alone(
+    parent: Bundle, requests: list[ScoringRequest], learnt: Found
+) -> None:
+    assert learnt.bundle is not None, learnt.adapters.markdown()
+    [result], [simpler] = learnt.adapters.heads, learnt.recalibrations.heads
     assert result.validation is not None
     assert simpler.validation is not None
     assert result.validation.log_loss[1] < simpler.validation.log_loss[1] - 0.05
-    manifest = found.bundle.manifest
+    manifest = learnt.bundle.manifest
     assert (manifest.format, manifest.encoder) == (ADAPTED_FORMAT, parent.manifest.encoder)
     for name, digest in parent.manifest.files.items():
         assert (manifest.files[name] == digest) == (name != parent.manifest.head.file)
     assert bundles.share_encoder(manifest, parent.manifest)  # a shadow encodes nothing again
-    before, after = (OnnxScorer(each).score(requests) for each in (parent, found.bundle))
+    before, after = (OnnxScorer(each).score(requests) for each in (parent, learnt.bundle))
     moved = 0.0
     for one, other in zip(before, after, strict=True):
         for name, values in one.expressed.items():
@@ -116,22 +125,21 @@ def test_an_adapter_learns_what_no_head_measures_and_changes_that_head_alone(
                 assert msgspec.to_builtins(other.expressed[name]) == msgspec.to_builtins(values)
         assert other.perceived == one.perceived
     assert moved > 0.1
-    card = (tmp_path / "new" / "MODEL_CARD.md").read_text("utf-8")
+    card = (learnt.bundle.path / "MODEL_CARD.md").read_text("utf-8")
     assert "low-rank update of rank 4" in card
     assert "have other weights" in card
-    read_head(found.bundle.file(manifest.head.file))  # research commands read it, too
+    read_head(learnt.bundle.file(manifest.head.file))  # research commands read it, too
 
 
 def test_the_bundle_scores_as_it_was_validated(
-    parent: Bundle, requests: list[ScoringRequest], tmp_path: Path
+    parent: Bundle, requests: list[ScoringRequest], learnt: Found
 ) -> None:
     content = judged(parent, requests, as_shipped=False)
-    found = adapter.adapt(parent, content, tmp_path / "new")
-    assert found.bundle is not None
+    assert learnt.bundle is not None
     gold = content.heads[HEAD].target.argmax(axis=1)
-    levels = [one.expressed.level(HEAD) for one in OnnxScorer(found.bundle).score(requests)]
+    levels = [one.expressed.level(HEAD) for one in OnnxScorer(learnt.bundle).score(requests)]
     loss = np.mean([-np.log(p.probabilities[g]) for p, g in zip(levels, gold, strict=True) if p])
-    [result] = found.adapters.heads
+    [result] = learnt.adapters.heads
     assert result.validation is not None
     assert loss < result.validation.log_loss[0]
     assert loss < result.validation.log_loss[1] + 0.05  # it has seen them, the folds had not
