@@ -50,13 +50,12 @@ def requests() -> list[ScoringRequest]:
     """Counsellor turns with one preceding turn, of random vectors."""
     rng = np.random.default_rng(0)
     found = []
-    for number in range(TURNS):
+    for _ in range(TURNS):
         vectors = rng.normal(size=(2, 2, 48)).astype(np.float16)
         before, own = (
             WindowTurn(seq, role, START, 0, 7, vectors[seq].tobytes())
             for seq, role in enumerate((Role.CLIENT, Role.COUNSELLOR))
         )
-        del number
         found.append(ScoringRequest(own, Stage.FINAL, [Neighbour(before, -1)]))
     return found
 
@@ -67,7 +66,8 @@ def judged(parent: Bundle, requests: list[ScoringRequest], *, as_shipped: bool) 
     rng = np.random.default_rng(1)
     if as_shipped:
         scored = [found.expressed.level(HEAD) for found in scorer.score(requests)]
-        levels = [rng.choice(3, p=one.probabilities) for one in scored if one is not None]
+        shares = [np.array(one.probabilities) for one in scored if one is not None]
+        levels = [rng.choice(3, p=p / p.sum()) for p in shares]  # rounded: the sum may be 0.9999
     else:
         first = [np.frombuffer(one.turn.vectors, np.float16)[:5].sum() for one in requests]
         levels = [2 * int(value > 0) for value in first]
