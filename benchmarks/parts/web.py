@@ -264,7 +264,7 @@ def _loads(measured: list[Measured]) -> str:
                 _of(heard, lambda one: one.delay.p99) if heard else "",
                 _of(rounds, lambda one: one.events),
                 *(
-                    f"{median([one.cpu[part] for one in rounds]):.2f}"
+                    f"{median([one.cpu.get(part, 0.0) for one in rounds]):.2f}"
                     for part in ("web", "writer", "database")
                 ),
                 f"{median([_ours(one) for one in rounds]):.2f}",

@@ -156,20 +156,38 @@ def find(
     Raises:
         BadCursor: the cursor belongs to another list.
     """
-    newest = newest_scores(scope, chosen)
-    keys, types = _order(newest, order)
-    labelled = [key.label(f"key_{index}") for index, (key, _) in enumerate(keys)]
-    query = sa.select(newest, *labelled).where(*(key.is_not(None) for key, _ in keys))
-    query = query.order_by(*(key.desc() if down else key for key, down in keys))
+    kept = chosen == _usual(chosen)
+    query, keys, types = (_kept_list if kept else _list)(scope, chosen, order, limit + 1)
     if cursor is not None:
         query = query.where(rows_after(keys, decode_cursor(order.value, cursor, types)))
     with store.reading() as connection:
-        found = connection.execute(query.limit(limit + 1)).mappings().all()
+        found = connection.execute(query).mappings().all()
         cards = _cards(store, connection, found[:limit])
     if len(found) <= limit:
         return Page(cards, None)
     last = found[limit - 1]
-    return Page(cards, encode_cursor(order.value, [last[label.name] for label in labelled]))
+    values = [last[_key(index)] for index in range(len(keys))]
+    return Page(cards, encode_cursor(order.value, values))
+
+
+def _list(
+    scope: Scope, chosen: SessionFilter, order: Order, limit: int
+) -> tuple[sa.Select[Any], list[tuple[Key, bool]], list[type]]:
+    """The statement of a list, and its order's columns with their types in a cursor."""
+    newest = newest_scores(scope, chosen)
+    keys, types = _order(newest, order)
+    labelled = [key.label(_key(index)) for index, (key, _) in enumerate(keys)]
+    query = sa.select(newest, *labelled).where(*(key.is_not(None) for key, _ in keys))
+    query = query.order_by(*(key.desc() if down else key for key, down in keys))
+    return query.limit(limit), keys, types
+
+
+_kept_list = lru_cache(maxsize=SCOPES)(_list)
+
+
+def _key(index: int) -> str:
+    """The label of a column of the order."""
+    return f"key_{index}"
 
 
 def _order(newest: sa.Subquery, order: Order) -> tuple[list[tuple[Key, bool]], list[type]]:
@@ -223,8 +241,12 @@ def _bundle_of(scope: Scope) -> sa.Select[str]:
 
 def newest_scores(scope: Scope, chosen: SessionFilter) -> sa.Subquery:
     """Rows of sessions with the scores of the most recently active bundle."""
-    usual = SessionFilter(chosen.status, chosen.team, chosen.domain)
-    return (_kept_scores if chosen == usual else _new_scores)(scope, chosen)
+    return (_kept_scores if chosen == _usual(chosen) else _new_scores)(scope, chosen)
+
+
+def _usual(chosen: SessionFilter) -> SessionFilter:
+    """The conditions that most pages have; statements with others are not kept."""
+    return SessionFilter(chosen.status, chosen.team, chosen.domain)
 
 
 def _new_scores(scope: Scope, chosen: SessionFilter) -> sa.Subquery:

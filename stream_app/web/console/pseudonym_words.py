@@ -21,6 +21,7 @@ _SHIFTS: Final = (
 )
 _WORD: Final = f"[{_CONSONANTS}][{_VOWELS}][{_CONSONANTS}][{_VOWELS}][{_CONSONANTS}]"
 _SHORT: Final = re.compile(f"{_WORD}-{_WORD}")
+_PSEUDONYM: Final = re.compile(r"[0-9a-f]{8}")
 _HEX: Final = re.compile(r"[0-9a-f]{6,}")
 
 
@@ -31,7 +32,7 @@ def short_form(pseudonym: str) -> str:
     ('lusab-babad', 'noor')
     """
     head = pseudonym[:HEX_DIGITS]
-    if not re.fullmatch(r"[0-9a-f]{8}", head):
+    if not _PSEUDONYM.fullmatch(head):
         return head
     return f"{_word(int(head[:4], 16))}-{_word(int(head[4:], 16))}"
 
