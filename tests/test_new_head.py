@@ -183,9 +183,9 @@ def test_the_total_includes_only_the_three_mechanisms(session: ScoredSession) ->
 def test_the_new_heads_are_stored(session: ScoredSession) -> None:
     row = session.row(1)
     assert row["expressed"]["warmth"]["level"] in (0, 1, 2)
-    assert sum(row["expressed"]["tone"].values()) == pytest.approx(1.0)
+    assert sum(row["expressed"]["tone"].values()) == pytest.approx(1.0, abs=5e-4)
     assert 0.0 < row["perceived"]["trust"] < 1.0
-    assert sum(session.row(0)["client"]["mood"].values()) == pytest.approx(1.0)
+    assert sum(session.row(0)["client"]["mood"].values()) == pytest.approx(1.0, abs=5e-4)
 
 
 def test_the_api_returns_the_new_heads(session: ScoredSession) -> None:

@@ -3,13 +3,15 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stream_app import extras
 from stream_app.cli.options import Bundle, settings_for
-from stream_app.settings import Settings
+
+if TYPE_CHECKING:
+    from stream_app.settings import Settings
 
 commands = typer.Typer()
 
@@ -94,7 +96,7 @@ def adapt(
     typer.echo(f"RAPPORT_BUNDLE_DIGEST={found.bundle.digest}")
 
 
-def _export(settings: Settings, consent: list[str], file: Path) -> None:
+def _export(settings: "Settings", consent: list[str], file: Path) -> None:
     from contextlib import closing
 
     from stream_app import bootstrap

@@ -56,6 +56,7 @@ __all__ = [
     "suppressions",
     "tables",
     "turn_numbers",
+    "waiting_work",
     "windows",
     "withdrawal",
 ]
