@@ -74,11 +74,8 @@ def test_expressed_and_perceived_scores_are_separate(web: ScoredWeb, open_tab: O
     scored.scroll_into_view_if_needed()  # content-visibility: text off screen has no innerText
     expect(scored.get_by_role("region", name="Expressed")).to_be_visible()
     perceived = scored.get_by_role("region", name="Perceived")
-    assert perceived.locator("dt").all_inner_texts() == [
-        "Engagement",
-        "Understanding and sympathy",
-        "Helpfulness",
-    ]
+    shown = ["Engagement", "Understanding and sympathy", "Helpfulness"]
+    expect(perceived.locator("dt")).to_have_text(shown, use_inner_text=True)  # waits until drawn
     for words in perceived.locator(".validity").all_inner_texts():
         assert re.fullmatch(r"r = -?0\.\d\d with .+", words)
     assert perceived.locator(".validity").count() == 3
