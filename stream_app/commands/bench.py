@@ -42,6 +42,8 @@ LONE_RATE = 4.0
 """Turns per second; low enough that the worker is idle in between."""
 LONE_SECONDS = 10.0
 PATIENCE = 300.0
+SAMPLES_LAST = 86_400.0
+"""Seconds that a turn's time may be ahead: sample sessions are sent faster than they were held."""
 
 
 class Call(Struct, frozen=True):
@@ -85,6 +87,7 @@ def run(settings: Settings, console: Console, turns: int) -> None:
                 **up.EMBEDDED_BROKER,
                 "database_url": SecretStr(f"sqlite:///{folder}/bench.db"),
                 "topic_partitions": 1,
+                "clock_tolerance": SAMPLES_LAST,
             }
         )
         up.prepare(local)
