@@ -37,8 +37,8 @@ LENGTHS: Final = (4, 8, 16, 32, 64, 128)
 SESSIONS: Final = 64
 PROFILED: Final = 512
 """Turns of the mixture that are profiled in a round."""
-WEIGHT_PRODUCT: Final = "MatMulIntegerToFloat"
-"""The operator of products with weights in the shipped graphs of eight bits."""
+EIGHT_BITS: Final = "MatMulIntegerToFloat"
+"""The operator of products with weights in graphs of eight bits, which has none of attention's."""
 WANTED: Final = 0.15
 """Allowed relative error of the model on turns and encoders that it was not fitted on."""
 
@@ -117,7 +117,8 @@ def _products(options: Options) -> float:
     """The share of products with weights in the encoder's time."""
     batch = Settings().batch_max
     spent = operators.measure(options.bundle, options.size(PROFILED, 64), batch).encoder
-    return spent.get(WEIGHT_PRODUCT, 0.0) / sum(spent.values())
+    products = [EIGHT_BITS] if EIGHT_BITS in spent else operations.WEIGHT_PRODUCTS
+    return sum(spent.get(name, 0.0) for name in products) / sum(spent.values())
 
 
 def _size(bundle: Path) -> EncoderSize | None:

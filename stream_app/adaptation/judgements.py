@@ -1,18 +1,17 @@
 """Judged turns as the arrays of each head."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stream_app.adaptation.fitting import Floats, HeadData, Ints
+from stream_app.contracts.score_layout import SCALE
 from stream_app.core.heads import Dimension, HeadKind
 from stream_app.inference.adaptations import inputs_of
 from stream_app.inference.bundle import HeadSpec
 from stream_app.store.queries.judged_turns import Judged, JudgedTurn, TurnKey
-
-LARGEST_SUM_ERROR: Final = 1e-3
 
 
 class Judgements(NamedTuple):
@@ -93,7 +92,7 @@ def probabilities(head: HeadSpec, score: Mapping[str, Any]) -> list[float] | Non
     if len(found) != len(head.labels) or None in found:
         return None
     values = [float(value) for value in found]
-    return values if abs(sum(values) - 1.0) <= LARGEST_SUM_ERROR else None
+    return values if abs(sum(values) - 1.0) <= len(values) / SCALE else None  # each is rounded
 
 
 def _shares(turn: JudgedTurn, labels: int) -> Floats:

@@ -23,7 +23,6 @@ stored scores and give what they gave live.
 
 import struct
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, Final
 
@@ -176,16 +175,15 @@ def _write_numbers(out: bytearray, names: tuple[str, ...], value: Mapping[str, A
     layouts = _numbers_layouts(names)
     if layouts is None:
         return False
-    for numbers, (layout, template) in zip(
-        (_shares(value.values()), value.values()), layouts, strict=True
-    ):
-        if numbers is not None:
-            parts = template.copy()
-            parts[3::2] = numbers
-            with suppress(struct.error):  # it has something else than numbers
-                out += layout.pack(*parts)
-                return True
-    return False
+    shares = _shares(value.values())
+    layout, template = layouts[0 if shares is not None else 1]
+    parts = template.copy()
+    parts[3::2] = value.values() if shares is None else shares
+    try:
+        out += layout.pack(*parts)
+    except struct.error:  # it has something else than numbers
+        return False
+    return True
 
 
 def _shares(values: Collection[Any]) -> list[int] | None:

@@ -19,7 +19,6 @@ from stream_app.store import waiting_work
 from stream_app.store.people import Person, PersonRole
 from stream_app.store.waiting_work import WaitingWork
 from stream_app.web.console import formatting, pseudonym_words
-from stream_app.web.console.escaping import FastEscaping
 from stream_app.web.live_hub import LiveEventKind
 from stream_app.web.path_segments import path_segment
 from stream_app.web.services import Services
@@ -123,7 +122,6 @@ def _element(moment: datetime, kind: str, shown: str) -> Markup:
     )
 
 
-templates.env.code_generator_class = FastEscaping
 templates.env.filters.update(
     variable=variable_words.in_words,
     scale=variable_words.scale,
