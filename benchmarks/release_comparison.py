@@ -7,7 +7,6 @@ in the median by more than its tolerance. Three pairs take about ten minutes.
 """
 
 import re
-import resource
 import statistics
 import subprocess
 import tempfile
@@ -49,7 +48,6 @@ class Figure(Struct, frozen=True):
 
 FIGURES: Final = (
     Figure("throughput", higher_is_better=True, tolerance=0.05),
-    Figure("CPU", higher_is_better=False, tolerance=0.05),
     Figure("lone turn, p50", higher_is_better=False, tolerance=0.15),
     Figure("lone turn, p99", higher_is_better=False, tolerance=0.3),
     Figure("at half the throughput, p50", higher_is_better=False, tolerance=0.15),
@@ -119,19 +117,13 @@ def table(found: Sequence[Compared]) -> str:
 
 
 def measure(checkout: Path, turns: int) -> dict[str, float]:
-    """Run ``rapport bench`` of a checkout; adds the CPU seconds of all its processes.
+    """Run ``rapport bench`` of a checkout.
 
     Raises:
         RapportError: it failed, or printed another report.
     """
-    before = _children_cpu()
-    report = _run([checkout / ".venv" / "bin" / "rapport", "bench", "--turns", turns], checkout)
-    return read_report(report) | {"CPU": _children_cpu() - before}
-
-
-def _children_cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    rapport = checkout / ".venv" / "bin" / "rapport"
+    return read_report(_run([rapport, "bench", "--turns", turns], checkout))
 
 
 @contextmanager
