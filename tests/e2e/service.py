@@ -32,6 +32,8 @@ ROUNDING = 0.0101
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 FLOAT_TOLERANCE = 5e-4
 """Vectors are stored as 16-bit floats, so rounding may differ between batches."""
+PERCENTILE_TOLERANCE = 0.5
+"""For 0 to 100; where the references are densest, an index of 0.0005 more is 1.2 more."""
 
 
 class Service:
@@ -209,6 +211,8 @@ def differences(offline: dict[Any, Any], database: dict[Any, Any]) -> list[str]:
                 same = _equal_reasons(expected[name], value)
             elif name == "values":
                 same = _numbers_alike(expected[name], value)
+            elif name == "empathy_percentile":
+                same = _equal_percentiles(expected[name], value)
             else:
                 same = alike(expected[name], value)
             if not same:
@@ -223,6 +227,10 @@ def _equal_reasons(one: str, other: str) -> bool:
     return words[0] == words[1] and all(
         abs(a - b) <= ROUNDING for a, b in zip(*numbers, strict=True)
     )
+
+
+def _equal_percentiles(one: float | None, other: float | None) -> bool:
+    return one == other or abs((one or 0.0) - (other or 0.0)) <= PERCENTILE_TOLERANCE
 
 
 def _numbers_alike(one: dict[str, float], other: dict[str, float]) -> bool:

@@ -5,11 +5,16 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+
+import pytest
 
 from stream_app.commands.child_processes import environment
 from stream_app.commands.worker import HUNG_EXIT_STATUS
 from stream_app.store import tables
+from stream_app.worker import broker
 from stream_app.worker.broker import free_port
+from tests.chaos.proxy import Proxy
 from tests.conftest import NewService
 from tests.store.batches import turn
 
@@ -25,20 +30,29 @@ def answer(port: int, path: str) -> tuple[int, str]:
         return 0, ""
 
 
+@pytest.fixture
+def slow_broker() -> Iterator[Proxy]:
+    """A broker's bootstrap address, behind a proxy."""
+    with broker.running() as address:
+        host, port = address.split(":")
+        proxy = Proxy(host, int(port))
+        yield proxy
+        proxy.close()
+
+
 def test_a_worker_is_ready_when_it_has_partitions_model_store_and_lag(
-    new_service: NewService,
+    new_service: NewService, slow_broker: Proxy
 ) -> None:
     port = free_port()
-    service = new_service(health_port=port)
+    service = new_service(health_port=port, kafka_brokers=f"127.0.0.1:{slow_broker.port}")
+    slow_broker.delay = 0.5
     worker = service.start_worker()
-    seen: list[tuple[int, str]] = []
-
-    def ready() -> bool:
-        seen.append(answer(port, "/readyz"))
-        return seen[-1][0] == 200
-
-    service.wait_for(ready, "the worker is ready")
-    assert any(status == 503 and "joining" in body for status, body in seen)
+    service.wait_for(
+        lambda: "joining the consumer group" in answer(port, "/readyz")[1], "the worker is joining"
+    )
+    assert answer(port, "/readyz")[0] == 503
+    slow_broker.delay = 0.0
+    service.wait_for(lambda: answer(port, "/readyz")[0] == 200, "the worker is ready")
     service.send([turn(seq) for seq in range(5)])
     service.wait_for(lambda: service.count(tables.turns) == 5, "the turns are stored")
     service.wait_for(
