@@ -181,7 +181,7 @@ def _pool(heads: Sequence[Head], chance: random.Random) -> Iterator[Mapping[str,
 
 def _spread(chance: random.Random, count: int) -> list[float]:
     weights = [chance.random() ** 2 for _ in range(count)]
-    return [round(weight / sum(weights), 6) for weight in weights]
+    return [round(weight / sum(weights), 4) for weight in weights]
 
 
 _PRIMARY_KEY: Final = (

@@ -76,6 +76,7 @@ class Result(Struct):
     """Rounds in order.
 
     ``costs``: by page, milliseconds of CPU of web process and of database, kB of the answer.
+    ``first``: what new processes are visited with before the measurements, without turns.
     """
 
     people: int
@@ -85,6 +86,7 @@ class Result(Struct):
     seconds: float
     measured: list[Measured]
     costs: dict[str, tuple[float, float, float]]
+    first: list[Measured] = []
 
 
 def measure(options: Options) -> Result:
@@ -97,18 +99,26 @@ def measure(options: Options) -> Result:
         seconds = options.size(SECONDS, 2.0)
         streams = options.size(STREAMS, 5)
         found: list[Measured] = []
+        first: list[Measured] = []
         costs = _measure_costs(installed, options)
         for number in range(options.rounds):
             for count in options.size(PROCESSES, (2,)):
                 with installed.console(count) as port:
-                    # New processes compile templates and statements, and caches are empty.
-                    _measure(installed, port, count, 0, seconds, streams, number)
+                    # New processes compile statements and connect, and caches are empty.
+                    first.append(_measure(installed, port, count, 0, seconds, streams, number))
                     for rate in options.size(RATES, (20,)):
                         one = _measure(installed, port, count, rate, seconds, streams, number)
                         found.append(one)
                         options.say(_said(one))
         return Result(
-            len(installed.visitors), streams, installed.sessions, THINK, seconds, found, costs
+            len(installed.visitors),
+            streams,
+            installed.sessions,
+            THINK,
+            seconds,
+            found,
+            costs,
+            first,
         )
 
 
@@ -221,6 +231,7 @@ def table(result: Result) -> str:
         _summary(result),
         _loads(result.measured),
         _verdict(result.measured),
+        *([_first(result.first)] if result.first else []),
         _pages(result.measured),
         _costs(result.costs),
         _ratios(result.measured),
@@ -324,6 +335,16 @@ def _crossing(p99: list[tuple[int, float]]) -> str:
                 f"and {high} ({above:.0f} ms)"
             )
     return f"kept at all measured rates, up to {p99[-1][0]} turns/s ({p99[-1][1]:.0f} ms)"
+
+
+def _first(measured: list[Measured]) -> str:
+    """How long the first visitors of new processes wait."""
+    said = [
+        f"{_processes(count)}: p50 {_of(rounds, lambda one: one.all.p50)} ms, "
+        f"p99 {_of(rounds, lambda one: one.all.p99)} ms."
+        for (count, _), rounds in _groups(measured)
+    ]
+    return " ".join(["The first measurement of new web processes, without turns.", *said])
 
 
 def _pages(measured: list[Measured]) -> str:

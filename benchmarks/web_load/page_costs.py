@@ -1,4 +1,7 @@
-"""CPU time of one request of each kind, one after another, without any other load."""
+"""CPU time of one request of each kind, one after another, without any other load.
+
+Made by the first person of each role: of the counsellors, the one with the most sessions.
+"""
 
 import ssl
 import time
@@ -26,7 +29,7 @@ def measure(
         RapportError: a page does not answer with success.
     """
     found: dict[str, tuple[float, float, float]] = {}
-    by_role = {visitor.role: visitor for visitor in visitors}
+    by_role = {visitor.role: visitor for visitor in reversed(visitors)}
     tls = ssl.create_default_context(cafile=certificate)
     with httpx.Client(base_url=base, verify=tls, timeout=60.0) as client:
         for role, kinds in _kinds().items():

@@ -89,7 +89,7 @@ def _scores(heads: Sequence[Head], chance: random.Random) -> HeadScores:
     client: dict[str, dict[str, float]] = {}
     for head in heads:
         weights = [chance.random() ** 2 + 1e-6 for _ in head.labels]
-        spread = [weight / sum(weights) for weight in weights]
+        spread = [round(weight / sum(weights), 4) for weight in weights]  # as the real scorer
         match head.dimension:
             case Dimension.EXPRESSED if head.kind is HeadKind.LEVEL:
                 level = max(range(len(spread)), key=spread.__getitem__)
@@ -104,4 +104,4 @@ def _scores(heads: Sequence[Head], chance: random.Random) -> HeadScores:
     if known:
         expressed[TOTAL] = sum(known)
     abstained = [head.name for head in heads if chance.random() < 0.03]  # a rate like real ones
-    return HeadScores(expressed, perceived, client, chance.uniform(0.5, 1.0), abstained)
+    return HeadScores(expressed, perceived, client, round(chance.uniform(0.5, 1.0), 4), abstained)

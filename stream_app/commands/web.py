@@ -14,6 +14,7 @@ from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
 from stream_app.web.connection_timeouts import MAX_CONNECTIONS, TimeoutProtocol
 from stream_app.web.ingest import MAX_BYTES
+from stream_app.web.warm_up import warm_up
 
 SWITCH_INTERVAL: Final = 0.0005
 """Seconds that a thread may hold the GIL while another one waits.
@@ -42,6 +43,7 @@ def _serve(settings: Settings, app: FastAPI) -> None:
         if settings.health_port is not None
         else nullcontext()
     )
+    warm_up(app)
     gc.collect()
     gc.freeze()  # the code lives until the exit; collecting it would halt all pages
     gc.enable()

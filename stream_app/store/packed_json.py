@@ -22,8 +22,8 @@ stored scores and give what they gave live.
 """
 
 import struct
-from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache, partial
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import JSON, Dialect, LargeBinary, TypeDecorator
@@ -52,6 +52,8 @@ _LEVEL_NAMES: Final = {"level", "probabilities", "rationale"}
 _Reader = Callable[[bytes, int], tuple[Any, int]]
 _TWO: Final = struct.Struct(">H")
 _DOUBLE: Final = struct.Struct(">d")
+_NAMED_SHARE: Final = struct.Struct(">BH")
+_NAMED_NUMBER: Final = struct.Struct(">Bd")
 
 (
     _NULL,
@@ -275,16 +277,37 @@ def _read_list(raw: bytes, at: int) -> tuple[list[Any], int]:
     return items, at
 
 
-def _read_share(raw: bytes, at: int) -> tuple[float, int]:
-    return _TWO.unpack_from(raw, at)[0] / SCALE, at + 2
-
-
-def _read_object(raw: bytes, at: int, read: _Reader = _read) -> tuple[dict[str, Any], int]:
+def _read_object(raw: bytes, at: int) -> tuple[dict[str, Any], int]:
     count, at = raw[at], at + 1
     found: dict[str, Any] = {}
     for _ in range(count):
         name, at = _read_name(raw, at)
-        found[name], at = read(raw, at)
+        found[name], at = _read(raw, at)
+    return found, at
+
+
+def _read_shares(raw: bytes, at: int) -> tuple[dict[str, float], int]:
+    named, end = _read_named(raw, at, _NAMED_SHARE)
+    return {name: units / SCALE for name, units in named}, end
+
+
+def _read_numbers(raw: bytes, at: int) -> tuple[dict[str, float], int]:
+    named, end = _read_named(raw, at, _NAMED_NUMBER)
+    return dict(named), end
+
+
+def _read_named(raw: bytes, at: int, layout: struct.Struct) -> tuple[list[tuple[str, Any]], int]:
+    """Names with numbers; most objects have only frequent names, which are read at once."""
+    count, at = raw[at], at + 1
+    end = at + count * layout.size
+    if _INLINE not in raw[at : end : layout.size] and end <= len(raw):
+        return [(NAMES[place], value) for place, value in layout.iter_unpack(raw[at:end])], end
+    number = struct.Struct(layout.format.replace("B", ""))
+    found = []
+    for _ in range(count):
+        name, at = _read_name(raw, at)
+        found.append((name, *number.unpack_from(raw, at)))
+        at += number.size
     return found, at
 
 
@@ -295,16 +318,26 @@ def _read_name(raw: bytes, at: int) -> tuple[str, int]:
     return raw[at + 2 : end].decode(), end
 
 
-def _read_level(raw: bytes, at: int, read: _Reader) -> tuple[dict[str, Any], int]:
-    level, count, at = raw[at], raw[at + 1], at + 2
-    probabilities = []
-    for _ in range(count):
-        probability, at = read(raw, at)
-        probabilities.append(probability)
+def _read_level(raw: bytes, at: int) -> tuple[dict[str, Any], int]:
+    level, count = raw[at], raw[at + 1]
+    return _level(raw, level, struct.unpack_from(f">{count}d", raw, at + 2), at + 2 + 8 * count)
+
+
+def _read_level_shares(raw: bytes, at: int) -> tuple[dict[str, Any], int]:
+    level, count = raw[at], raw[at + 1]
+    units = struct.unpack_from(f">{count}H", raw, at + 2)
+    return _level(raw, level, [unit / SCALE for unit in units], at + 2 + 2 * count)
+
+
+def _level(
+    raw: bytes, level: int, probabilities: Iterable[float], at: int
+) -> tuple[dict[str, Any], int]:
+    """A level, whose rationale begins at ``at``."""
     spans, at = raw[at], at + 1
     ends = struct.unpack_from(f">{2 * spans}H", raw, at)
     rationale = [list(pair) for pair in zip(ends[::2], ends[1::2], strict=True)]
-    return {"level": level, "probabilities": probabilities, "rationale": rationale}, at + 4 * spans
+    found = {"level": level, "probabilities": list(probabilities), "rationale": rationale}
+    return found, at + 4 * spans
 
 
 _READERS: Final[tuple[_Reader, ...]] = (
@@ -316,10 +349,10 @@ _READERS: Final[tuple[_Reader, ...]] = (
     _read_object,
     _read_list,
     lambda raw, at: (_TWO.unpack_from(raw, at)[0], at + 2),
-    partial(_read_object, read=_read_number),
-    partial(_read_level, read=_read_number),
+    _read_numbers,
+    _read_level,
     lambda raw, at: (NAMES[raw[at]], at + 1),
-    partial(_read_object, read=_read_share),
-    partial(_read_level, read=_read_share),
+    _read_shares,
+    _read_level_shares,
 )
 """By tag."""
