@@ -82,7 +82,7 @@ EMPATHIC_INTENTS = (
 NO_YES = ("no", "yes")
 
 RATED = "empathy"
-"""Perceived empathy as third parties rated it, answer by answer (EmpatheticExchanges)."""
+"""Perceived empathy as third parties rated it (EmpatheticExchanges)."""
 
 OUTCOME_HEADS = (*PERCEIVED, SATISFACTION)
 """Fitted after the other heads, on listeners' ratings of sessions (`models/perceived.py`)."""

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold
 
 from models.annomi_quality import topic_of
@@ -190,6 +191,7 @@ def shipped(
     report = {
         "bundle": f"{manifest.name} {manifest.version}",
         "one_answer": one_answer([part]),
+        "rated": rated([part]),
         **by_measure(watched, figures.by_risk),
         "plain": {span: by_measure(watched, figures.by_plain_mean(span)) for span in SPANS},
         "alerts": {d: figures.alerts(watched, {0: model.enter}, d) for d in DOMAINS_COMPOSED},
@@ -225,19 +227,43 @@ def one_answer(parts: Sequence[Part]) -> dict[str, Any]:
 
 
 def rated(parts: Sequence[Part]) -> dict[str, Any]:
-    """Spearman of 1-5 ratings with the head `empathy`, plain and with length held constant."""
-    found, given, words = [], [], []
+    """Spearman of 1-5 ratings with the head `empathy`, plain and with length held constant.
+
+    The ratings seem to be of conversations: the answers of one have the same rating (`one_rating`
+    counts these). So intervals resample conversations, and `conversations` compares the mean rating
+    of each with the mean of the head over its answers.
+    """
+    of, found, given, words = [], [], [], []
     for part in parts:
         for session, known, rows in part.chosen(lambda _, known: known.kind == "rated"):
             places = session.positions[COUNSELLOR]
             for place, rating in zip(places, known.totals, strict=True):
+                of.append(session.key)
                 found.append(part.features.counsellor[RATED][rows[place]])
                 given.append(float(rating))
                 words.append(float(len(session.turns[place].text.split())))
+    groups = np.unique(of, return_inverse=True)[1]
     x, y, length = np.array(found), np.array(given), np.array(words)
-    groups = np.arange(len(x))
+    sizes = np.bincount(groups)
+    mean_x, mean_y, mean_length = (np.bincount(groups, each) / sizes for each in (x, y, length))
     return {
         "answers": len(x),
+        **_correlations(x, y, length, groups),
+        "conversations": {
+            "number": len(sizes),
+            "one_rating": sum(len({*y[groups == each]}) == 1 for each in range(len(sizes))),
+            **_correlations(mean_x, mean_y, mean_length, np.arange(len(sizes))),
+        },
+    }
+
+
+def _correlations(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    length: NDArray[np.float64],
+    groups: NDArray[np.int64],
+) -> dict[str, Any]:
+    return {
         "spearman": interval(groups, lambda r: spearman(x[r], y[r])),
         "at_equal_length": interval(groups, lambda r: figures.partial(x[r], y[r], [length[r]])),
         "length_alone": spearman(length, y),

@@ -1,7 +1,8 @@
 """EmpatheticExchanges: exchanges whose answers people rated for empathy, 1-5.
 
-Speaker and listener utterances of EmpatheticDialogues. A third party rated each answer, so the
-rating is perceived empathy from outside the conversation. As the target of a binary head it becomes
+Speaker and listener utterances of EmpatheticDialogues with ratings by a third party, so the rating
+is perceived empathy from outside the conversation. The file has one for each answer, but the same
+one for all answers of a conversation. As the target of a binary head it becomes
 a share of "yes", so that the head's probability is the expected rating scaled to 0-1.
 """
 

@@ -69,6 +69,10 @@ RATED_NOTES = """\
 Spearman's correlation of the head `empathy` (expected rating) with the rating from 1 to 5 that
 people gave, over {answers} answers of EmpatheticExchanges: {spearman}; with length held constant
 {equal}. Length alone: {length}."""
+RATED_CONVERSATIONS_NOTES = """\
+In {one_rating} of {number} conversations all answers have the same rating, so people seem to have
+rated conversations. The rating of each with the mean of the head over its answers: {spearman}; with
+length held constant {equal}. Length alone: {length}."""
 LENGTH_NOTES = """\
 Sessions of three, six and twelve exchanges, composed of answers that people labelled as showing no
 mechanism, of strongly empathic ones (labelled total of at least 3), and of any. More exchanges are
@@ -160,6 +164,8 @@ def shipped_section(report: Content) -> str:
     parts = [
         f"Bundle {report['bundle']}. {SHIPPED_INTRODUCTION}",
         targets(report, None),
+        *([f"### Rated exchanges, as shipped\n\n{rated(report['rated'])}"]
+          if "rated" in report else []),
         *([f"### Empathic answers that do not fit, as shipped\n\n{swapped(misplaced)}"]
           if misplaced else []),
         *([f"### Length, as shipped\n\n{confounds(report['confounds'])}\n\n"
@@ -375,9 +381,23 @@ def surveys(found: Content) -> str:
 
 
 def rated(found: Content) -> str:
-    """The head trained on ratings of single answers."""
-    return RATED_NOTES.format(
-        answers=found["answers"],
+    """The head trained on ratings, by answer and by conversation."""
+    said = [_rated(RATED_NOTES, found, answers=found["answers"])]
+    if whole := found.get("conversations"):
+        said.append(
+            _rated(
+                RATED_CONVERSATIONS_NOTES,
+                whole,
+                number=whole["number"],
+                one_rating=whole["one_rating"],
+            )
+        )
+    return "\n\n".join(said)
+
+
+def _rated(notes: str, found: Content, **counted: int) -> str:
+    return notes.format(
+        **counted,
         spearman=figure(found["spearman"]),
         equal=figure(found["at_equal_length"]),
         length=_number(found["length_alone"]),
