@@ -32,7 +32,8 @@ from stream_app.commands.child_processes import child_process, environment
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
+from stream_app.store.roles import PersonRole
 from stream_app.web.cookie_sessions import SECURE_COOKIE
 from stream_app.worker.broker import free_port
 

@@ -18,10 +18,11 @@ from stream_app.inference import intent_files
 from stream_app.settings import Settings
 from stream_app.store import audit, studies
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.queries import bundle_info
 from stream_app.store.queries.sessions import SessionFilter
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.web.exports import convokit, paging
 from stream_app.web.exports.alerts import ALERTS, alert_rows
 from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns

@@ -12,8 +12,9 @@ from stream_app.analytics import rollups, simulated_store
 from stream_app.analytics.simulator import World, simulate
 from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 
 MONTHS: Final = 6
 DAYS: Final = 184

@@ -5,7 +5,8 @@ from collections.abc import Collection
 from stream_app import bootstrap
 from stream_app.settings import Settings
 from stream_app.store import audit
-from stream_app.store.people import ANY_SESSION, IngestScope, People, Person, PersonRole, Right
+from stream_app.store.people import ANY_SESSION, IngestScope, People, Person
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web.account_changes import AccountChanges
 
 

@@ -14,8 +14,9 @@ from stream_app.commands.review_sampling import Drawn
 from stream_app.settings import Settings
 from stream_app.store import audit, reviews
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import People, PersonError, PersonRole
+from stream_app.store.people import People, PersonError
 from stream_app.store.reviews import NewReview, Origin
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import NotFound
 
 _WORDS: Final = {Origin.RANDOM: "drawn at random", Origin.RISK: "drawn by risk"}

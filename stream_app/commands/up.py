@@ -27,7 +27,7 @@ from stream_app.commands.interrupts import signals_as_interrupt
 from stream_app.errors import RapportError
 from stream_app.health_server import PortInUse
 from stream_app.settings import Settings
-from stream_app.store.people import PersonRole
+from stream_app.store.roles import PersonRole
 from stream_app.worker import broker
 from stream_app.worker.topics import declare_topics
 

@@ -13,8 +13,8 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from stream_app.store.people import PersonRole
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import StateConflict
 from stream_app.store.tables import people, session_assignments, sessions, turns
 

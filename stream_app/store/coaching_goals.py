@@ -12,8 +12,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import NotFound, StateConflict
 from stream_app.store.session_keys import place, seal_optional, unseal_or_none
 from stream_app.store.tables import coaching_goals

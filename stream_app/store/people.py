@@ -17,9 +17,7 @@ from stream_app.errors import RapportError
 from stream_app.store.any_of import IDS, any_of
 from stream_app.store.queries.scope import ALL_SESSIONS, NO_SESSIONS, Scope
 from stream_app.store.repository import Store
-from stream_app.store.roles import RIGHTS as RIGHTS  # noqa: PLC0414  # part of this module
-from stream_app.store.roles import PersonRole as PersonRole  # noqa: PLC0414  # part of this module
-from stream_app.store.roles import Right as Right  # noqa: PLC0414  # part of this module
+from stream_app.store.roles import RIGHTS, PersonRole, Right
 from stream_app.store.tables import (
     UtcDateTime,
     access_tokens,

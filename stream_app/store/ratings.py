@@ -20,9 +20,10 @@ import sqlalchemy as sa
 from stream_app.contracts.events import Role
 from stream_app.sealing.envelope import seal_text
 from stream_app.store.any_of import IDS, any_of
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import InvalidJudgement, NotFound, find_scored_turn
 from stream_app.store.session_keys import place, unseal_or_none
 from stream_app.store.tables import people, rating_comments, ratings, session_scores, turns

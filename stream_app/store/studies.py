@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from stream_app.errors import RapportError
-from stream_app.store.people import People, PersonError, PersonRole
+from stream_app.store.people import People, PersonError
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.tables import studies
 
 

@@ -9,17 +9,9 @@ from typing import Final
 from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import (
-    ANY_SESSION,
-    BROWSER,
-    IngestScope,
-    People,
-    Person,
-    PersonError,
-    PersonRole,
-    Right,
-)
+from stream_app.store.people import ANY_SESSION, BROWSER, IngestScope, People, Person, PersonError
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web.passwords import hash_new_password, hash_password
 
 MAX_NAME: Final = 100

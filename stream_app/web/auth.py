@@ -19,7 +19,8 @@ from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.errors import RapportError
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole, Right
+from stream_app.store.people import Person
+from stream_app.store.roles import PersonRole, Right
 from stream_app.store.sign_in_throttle import TooManyAttempts
 from stream_app.web.passwords import hash_password, verify_password
 from stream_app.web.proxies import stated_account

@@ -11,8 +11,9 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.heads import LEVELS
 from stream_app.store import calibration_samples
 from stream_app.store.calibration_samples import CalibrationSample, SampleRatings
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import StateConflict
 from stream_app.web.agreement import ConfusionMatrix, Kappa, Sides, confusion_matrix, kappa
 

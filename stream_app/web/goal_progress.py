@@ -17,10 +17,11 @@ from stream_app.analytics.rollup_source import SCALE
 from stream_app.store import audit, coaching_goals
 from stream_app.store.audit import AuditAction
 from stream_app.store.coaching_goals import Goal
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import counsellors, development
 from stream_app.store.queries.development import MeasuredSession
 from stream_app.store.queries.scope import Scope
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import InvalidJudgement, NotFound
 from stream_app.store.tables import ROLLED_UP
 from stream_app.web.services import Services

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from stream_app.store import assignments, audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import sessions
 from stream_app.store.queries.consents import SessionConsent
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import NotFound
 from stream_app.web.services import Services
 

@@ -15,10 +15,11 @@ from pydantic import Field
 from stream_app.core.scorecards import Criterion
 from stream_app.store import audit, reviews
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import sessions
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.reviews import Answer, Content, NewReview, Origin, Review, ReviewComment
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import NotFound
 from stream_app.web.services import Services
 

@@ -6,7 +6,8 @@ from typing import Final
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
 from stream_app.store.granted_access import GrantedAccess
-from stream_app.store.people import Person, PersonError, PersonRole
+from stream_app.store.people import Person, PersonError
+from stream_app.store.roles import PersonRole
 from stream_app.web.identity_provider import Claims, SignInRefused
 from stream_app.web.services import Services
 

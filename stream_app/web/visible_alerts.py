@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries.alerts import AlertRead
+from stream_app.store.roles import PersonRole
 
 HIDDEN_NAME: Final = "withheld"
 

@@ -17,7 +17,7 @@ from stream_app.core.pipeline import Pipeline, Source, receive
 from stream_app.core.window import WindowPolicy
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import DEFAULT_BUNDLE
-from stream_app.store.people import PersonRole
+from stream_app.store.roles import PersonRole
 from tests.conftest import _missing
 from tests.store.batches import turn
 

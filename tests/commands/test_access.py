@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 from stream_app.analytics import schema
 from stream_app.cli import app
 from stream_app.store import audit
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from tests.store import databases, judging
 from tests.store.batches import prepare
 from tests.store.databases import open_store

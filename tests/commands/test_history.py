@@ -15,11 +15,12 @@ from stream_app.commands import history
 from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor
 from stream_app.settings import Settings
 from stream_app.store import tables
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.queries import alerts, bundle_info, sessions
 from stream_app.store.queries.alerts import AlertFilter, ShownState
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.queries.sessions import SessionFilter
+from stream_app.store.roles import PersonRole
 from tests.store import databases
 from tests.web.people.client import Client
 

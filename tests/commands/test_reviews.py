@@ -10,10 +10,10 @@ from stream_app.cli import app
 from stream_app.commands.review_sampling import Drawn, draw
 from stream_app.settings import DEFAULT_SCORECARDS
 from stream_app.store import reviews, tables
-from stream_app.store.people import PersonRole
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
 from stream_app.store.reviews import Origin
+from stream_app.store.roles import PersonRole
 from tests.commands.conftest import NewStore
 from tests.store import judging
 from tests.store.reading import rows

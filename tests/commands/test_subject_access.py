@@ -23,12 +23,12 @@ from stream_app.store import (
     subject_access,
     tables,
 )
-from stream_app.store.people import PersonRole
 from stream_app.store.queries.alerts import ActionKind
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.ratings import Judgement
 from stream_app.store.repository import Store
 from stream_app.store.reviews import NewReview
+from stream_app.store.roles import PersonRole
 from stream_app.store.subject_access import DECISIONS, Included, LeftOut
 from tests.analytics import archiving
 from tests.commands.conftest import NewStore

@@ -20,11 +20,12 @@ from stream_app.contracts.events import Role
 from stream_app.store import alert_actions, audit, disputes, tables
 from stream_app.store.disputes import Decision
 from stream_app.store.judgements import Reason
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import alerts, transcripts
 from stream_app.store.queries.alerts import ActionKind, AlertFilter
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from tests import topic_log
 from tests.conftest import NewService
 from tests.e2e.service import Service

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from tests.store import batches
 
 NOOR: Final = "noor@example.org"

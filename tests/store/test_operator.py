@@ -12,7 +12,7 @@ from stream_app.commands import people
 from stream_app.settings import Settings
 from stream_app.store import audit
 from stream_app.store.operator import operator
-from stream_app.store.people import PersonRole
+from stream_app.store.roles import PersonRole
 from tests.store import databases
 from tests.store.databases import open_store
 

@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from stream_app.store import erasure, pins, presence, tables
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.presence import REPORT_EVERY, VALID_FOR
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from tests.store.batches import prepare, process, turn
 from tests.store.reading import rows
 

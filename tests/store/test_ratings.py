@@ -7,10 +7,11 @@ import pytest
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.sealing.envelope import is_sealed
 from stream_app.store import erasure, ratings, tables
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries.agreement import rated_turns
 from stream_app.store.ratings import Judgement
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import InvalidJudgement, NotFound
 from tests.store.batches import BUNDLE
 from tests.store.judging import counsellor, fill, person, supervisor

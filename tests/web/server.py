@@ -22,8 +22,9 @@ from stream_app.commands.child_processes import environment
 from stream_app.contracts import scores
 from stream_app.core.batch import BatchResult
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.worker.broker import free_port
 from stream_app.worker.topics import client_options
 from tests.store import batches, databases

@@ -9,8 +9,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store.people import PersonRole
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import ScoredHead, find_heads
 from stream_app.store.tables import people, ratings, shadow_bundles, shadow_scores, turn_scores
 

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 
 from stream_app.contracts.events import ConsentStatus, Role
 from stream_app.store.disputes import Decision
-from stream_app.store.people import PersonRole
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.tables import (
     consents,
     disputes,

@@ -9,7 +9,7 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import disputes
 from stream_app.store.audit import AuditAction
 from stream_app.store.disputes import DisputeCount
-from stream_app.store.people import Right
+from stream_app.store.roles import Right
 from stream_app.web import agreement
 from stream_app.web.agreement import Agreement, ShadowAgreement
 from stream_app.web.api.fields import Identifier

@@ -10,11 +10,12 @@ from stream_app.contracts.scores import AlertAction, Severity, encode
 from stream_app.store import alert_actions
 from stream_app.store.audit import AuditAction
 from stream_app.store.judgements import Reason
-from stream_app.store.people import Person, Right
+from stream_app.store.people import Person
 from stream_app.store.queries import alerts, precision
 from stream_app.store.queries.alerts import ActionKind, AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.pages import Page
 from stream_app.store.queries.routing import SessionRouting, read_routing
+from stream_app.store.roles import Right
 from stream_app.web.api.fields import Cursor, EpisodeId, Identifier, Limit, Note, Team
 from stream_app.web.auth import Member, Supervisor, needs
 from stream_app.web.http_errors import as_http_errors

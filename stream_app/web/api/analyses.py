@@ -12,8 +12,9 @@ from stream_app.analytics import attributes
 from stream_app.analytics.result import Analysis
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole, Right
+from stream_app.store.people import Person
 from stream_app.store.queries.scope import Scope
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web import agreement_words
 from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import needs, require_role

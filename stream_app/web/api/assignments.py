@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from stream_app.store.people import Right
+from stream_app.store.roles import Right
 from stream_app.web import reader_assignment
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Supervisor, needs

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query
 
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction, AuditEntry
-from stream_app.store.people import Right
 from stream_app.store.queries.pages import Page
+from stream_app.store.roles import Right
 from stream_app.web.api.fields import Cursor, Identifier, Limit
 from stream_app.web.auth import Admin, needs
 from stream_app.web.services import ServicesDep

@@ -11,8 +11,8 @@ from pydantic import Field
 from stream_app.errors import BundleError
 from stream_app.inference.bundle import MANIFEST, Manifest, folder_of
 from stream_app.settings import Settings
-from stream_app.store.people import Right
 from stream_app.store.queries import bundles
+from stream_app.store.roles import Right
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Member, needs
 from stream_app.web.services import ServicesDep

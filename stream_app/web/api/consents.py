@@ -14,9 +14,10 @@ from stream_app.contracts.events import MAX_VERSION_CHARS, Consent, ConsentPurpo
 from stream_app.errors import BrokerUnavailable
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, Right
+from stream_app.store.people import Person
 from stream_app.store.queries import consents
 from stream_app.store.queries.consents import SessionConsent
+from stream_app.store.roles import Right
 from stream_app.web.api.fields import NO_NUL, Identifier
 from stream_app.web.auth import Supervisor, needs
 from stream_app.web.path_segments import SESSION_ID

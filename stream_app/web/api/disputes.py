@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from stream_app.store import disputes
 from stream_app.store.audit import AuditAction
 from stream_app.store.disputes import Decision, Dispute
-from stream_app.store.people import PersonRole, Right
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web.api.fields import MAX_SEQ, Identifier, Note
 from stream_app.web.auth import Counsellor, Reader, Supervisor, needs
 from stream_app.web.http_errors import as_http_errors

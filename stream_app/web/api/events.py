@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 from stream_app.contracts.events import MAX_EVENT_BYTES, Event
-from stream_app.store.people import Right
+from stream_app.store.roles import Right
 from stream_app.web import batch_body, ingest
 from stream_app.web.auth import Sender, needs
 from stream_app.web.ingest import MAX_BYTES, MAX_EVENTS, BatchResult

@@ -10,10 +10,11 @@ from fastapi.responses import StreamingResponse
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store import audit, studies
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole, Right
+from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info
 from stream_app.store.queries.sessions import SessionFilter
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web.api.analyses import AnalysisReader
 from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import Exporter, TextExporter, needs

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from stream_app.store import coaching_goals
 from stream_app.store.audit import AuditAction
 from stream_app.store.coaching_goals import Goal, GoalState
-from stream_app.store.people import Right
+from stream_app.store.roles import Right
 from stream_app.web import goal_progress
 from stream_app.web.api.fields import Identifier, Note
 from stream_app.web.auth import CurrentPerson, Reader, Supervisor, needs

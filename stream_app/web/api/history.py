@@ -9,10 +9,10 @@ from pydantic import Field
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Right
 from stream_app.store.queries import sessions
 from stream_app.store.queries.pages import Page
 from stream_app.store.queries.sessions import Mechanism, Order, SessionCard, SessionFilter
+from stream_app.store.roles import Right
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
 from stream_app.web.auth import Member, needs
 from stream_app.web.services import ServicesDep

@@ -12,8 +12,8 @@ from stream_app.store import audit
 from stream_app.store import interventions as stored
 from stream_app.store.audit import AuditAction
 from stream_app.store.interventions import InterventionRead
-from stream_app.store.people import Right
 from stream_app.store.queries import sessions
+from stream_app.store.roles import Right
 from stream_app.web import interventions
 from stream_app.web.api.fields import Identifier, Note
 from stream_app.web.auth import Reader, Sender, Supervisor, needs

@@ -11,7 +11,8 @@ from fastapi.concurrency import run_in_threadpool
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole, Right
+from stream_app.store.people import Person
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web.api.fields import Identifier, Team
 from stream_app.web.auth import Member, NotSignedIn, current_person, needs
 from stream_app.web.live_hub import Hub, LiveEventKind, Subscription

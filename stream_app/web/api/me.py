@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from stream_app.store.people import PersonRole, Right
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web.auth import CurrentPerson, needs
 from stream_app.web.services import ServicesDep
 

@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from stream_app.store import alert_actions
 from stream_app.store.alert_actions import Mute
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, Right
+from stream_app.store.people import Person
 from stream_app.store.queries.routing import read_routing
+from stream_app.store.roles import Right
 from stream_app.web.api.fields import NO_NUL, Identifier, Moment
 from stream_app.web.auth import Supervisor, needs
 from stream_app.web.services import Services, ServicesDep

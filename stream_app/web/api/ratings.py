@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from stream_app.store import calibration_samples, ratings
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import PersonRole, Right
 from stream_app.store.ratings import Judgement, Rating
+from stream_app.store.roles import PersonRole, Right
 from stream_app.store.scored_turns import InvalidJudgement
 from stream_app.web.api.fields import MAX_SEQ, Comment, Identifier
 from stream_app.web.auth import Reader, needs

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from stream_app.core.scorecards import pack
 from stream_app.store import reviews
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Right
+from stream_app.store.roles import Right
 from stream_app.web import review_agreement, reviewing
 from stream_app.web.api.fields import MAX_SEQ, Comment, Identifier, Moment
 from stream_app.web.api.samples import ReportReader

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from stream_app.core.rule_file import RuleFileError
 from stream_app.store import rule_versions
-from stream_app.store.people import Right
+from stream_app.store.roles import Right
 from stream_app.store.rule_versions import MAX_REASON, RuleVersion, VersionEntry
 from stream_app.web import rule_changes, rule_trials
 from stream_app.web.api.fields import NO_NUL

@@ -16,7 +16,8 @@ from stream_app.store.calibration_samples import (
     CalibrationSample,
     NewCalibrationSample,
 )
-from stream_app.store.people import Person, PersonRole, Right
+from stream_app.store.people import Person
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web import blind_rating, calibration_report
 from stream_app.web.api.fields import NO_NUL, Identifier
 from stream_app.web.auth import Supervisor, needs, require_role

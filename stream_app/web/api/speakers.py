@@ -9,11 +9,11 @@ from pydantic import Field
 
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import PersonRole, Right
 from stream_app.store.queries import counsellors, turn_levels
 from stream_app.store.queries.counsellors import Counsellor
 from stream_app.store.queries.pages import Page
 from stream_app.store.queries.scope import Scope
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web.api.fields import Cursor, Identifier, Limit
 from stream_app.web.auth import Reader, needs
 from stream_app.web.services import ServicesDep

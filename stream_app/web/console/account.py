@@ -5,7 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
+from stream_app.store.roles import PersonRole
 from stream_app.web.auth import (
     SIGN_IN,
     address_of_client,

@@ -18,8 +18,9 @@ from stream_app.store.calibration_samples import (
     NewCalibrationSample,
     SampleRatings,
 )
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import StateConflict
 from stream_app.web import agreement, blind_rating, calibration_report
 from stream_app.web.api.fields import Identifier

@@ -11,10 +11,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from stream_app.store import audit, disputes
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info, sessions, turn_levels
 from stream_app.store.queries.scope import Scope
 from stream_app.store.queries.sessions import Order, SessionFilter
+from stream_app.store.roles import PersonRole
 from stream_app.web import agreement
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Counsellor, Supervisor

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import counsellors
+from stream_app.store.roles import PersonRole
 from stream_app.web.console import pseudonym_words
 from stream_app.web.services import Services
 

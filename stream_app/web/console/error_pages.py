@@ -12,8 +12,9 @@ from starlette.exceptions import HTTPException
 
 from stream_app.errors import StoreUnavailable
 from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
-from stream_app.store.people import OutsideTeam, Person, PersonRole
+from stream_app.store.people import OutsideTeam, Person
 from stream_app.store.queries.pages import BadCursor
+from stream_app.store.roles import PersonRole
 from stream_app.web.auth import PASSWORD_PAGE, NotSignedIn, PasswordChangeNeeded, signed_in
 from stream_app.web.console.rendering import address_of, render
 from stream_app.web.problems import record_refusal, record_unknown_sender

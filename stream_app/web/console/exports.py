@@ -9,7 +9,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from msgspec import Struct
 
 from stream_app.contracts.events import MAX_ID_CHARS, Domain
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
+from stream_app.store.roles import PersonRole
 from stream_app.web.auth import Exporter
 from stream_app.web.console.rendering import render
 from stream_app.web.exports.formats import Format

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from stream_app.store.people import PersonRole
+from stream_app.store.roles import PersonRole
 from stream_app.web.api.fields import Identifier
 from stream_app.web.auth import Reader
 from stream_app.web.console.evidence import TextSegment, segments

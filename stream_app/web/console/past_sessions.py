@@ -11,11 +11,12 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from stream_app.contracts.events import Domain
 from stream_app.store import saved_views
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info, filter_choices, sessions
 from stream_app.store.queries.scope import Scope
 from stream_app.store.queries.sessions import LOW_RATING, Judged, Order, SessionFilter
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.saved_views import MAX_NAME, MAX_QUERY, SavedView, TooManyViews
 from stream_app.web.api.fields import NO_NUL
 from stream_app.web.api.sessions import redact_for

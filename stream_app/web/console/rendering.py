@@ -16,7 +16,8 @@ from stream_app.core import variable_words
 from stream_app.core.heads import LEVELS, badge_of
 from stream_app.errors import StoreError
 from stream_app.store import waiting_work
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
+from stream_app.store.roles import PersonRole
 from stream_app.store.waiting_work import WaitingWork
 from stream_app.web.console import formatting, pseudonym_words
 from stream_app.web.live_hub import LiveEventKind

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from stream_app.store import disputes, ratings
 from stream_app.store.disputes import Dispute
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.ratings import Rating
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 
 Key = tuple[int | None, str]
 """Seq of a turn (None for the session) and head."""

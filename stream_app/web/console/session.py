@@ -12,12 +12,13 @@ from stream_app.core.heads import badge_of, title_of
 from stream_app.store import audit, disputes, ratings
 from stream_app.store import interventions as stored_interventions
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import alerts, bundle_info, consents, sessions, transcripts
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.bundle_info import BundleInfo
 from stream_app.store.queries.consents import SessionConsent
 from stream_app.store.queries.sessions import SessionCard
+from stream_app.store.roles import PersonRole
 from stream_app.web import agreement, reader_assignment
 from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader

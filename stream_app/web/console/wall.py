@@ -18,7 +18,7 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.store import pins
 from stream_app.store.audit import AuditAction
 from stream_app.store.interventions import TakenOver, taken_over
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import (
     bundle_info,
     filter_choices,
@@ -30,6 +30,7 @@ from stream_app.store.queries.alerts import ShownState
 from stream_app.store.queries.live_sessions import LiveSession
 from stream_app.store.queries.open_alerts import OpenAlert
 from stream_app.store.queries.sessions import SessionCard, SessionFilter
+from stream_app.store.roles import PersonRole
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.sessions import redact_for
 from stream_app.web.auth import Member

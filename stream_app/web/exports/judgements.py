@@ -6,10 +6,11 @@ from typing import Final
 from stream_app.analytics.columns import Kind
 from stream_app.store import disputes, ratings
 from stream_app.store.disputes import Dispute
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries.sessions import SessionCard, SessionFilter
 from stream_app.store.ratings import Rating
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.web.exports.columns import (
     Column,
     Row,

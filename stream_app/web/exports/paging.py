@@ -6,11 +6,12 @@ from typing import Final
 
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import sessions, transcripts
 from stream_app.store.queries.sessions import Order, SessionCard, SessionFilter
 from stream_app.store.queries.transcripts import TurnRead
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.web.exports.columns import Row, session_row, speaker_numbering, turn_row
 
 SESSIONS_PER_PAGE: Final = 200

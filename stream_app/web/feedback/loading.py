@@ -11,13 +11,14 @@ from stream_app.contracts.events import Domain, Role
 from stream_app.contracts.scores import MECHANISMS, Level, SessionStatus
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import sessions, transcripts
 from stream_app.store.queries.scope import Scope
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.queries.transcripts import TurnRead
 from stream_app.store.queries.turn_levels import TurnLevels
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import NotFound
 from stream_app.web.feedback import composition
 from stream_app.web.feedback.composition import CounsellorTurn, Feedback, Points, TooEarly

@@ -15,13 +15,14 @@ from stream_app.core.empathy import DomainEmpathy, turn_value
 from stream_app.core.exchanges import Heard, opportunities
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info, clearest_turns, transcripts
 from stream_app.store.queries.clearest_turns import ClearTurn
 from stream_app.store.queries.scope import Scope
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.queries.transcripts import ScoreOfTurn
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.web.feedback import loading, turns
 from stream_app.web.feedback.composition import GRADED, TurnRef, clarity, quote_words
 from stream_app.web.feedback.loading import EndedSession

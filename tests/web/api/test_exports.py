@@ -13,8 +13,9 @@ import pytest
 from pyarrow import parquet
 
 from stream_app.inference.bundle import load
-from stream_app.store.people import Person, PersonRole
+from stream_app.store.people import Person
 from stream_app.store.queries.sessions import SessionFilter
+from stream_app.store.roles import PersonRole
 from stream_app.web.exports import columns, paging
 from stream_app.web.exports.columns import SESSIONS, turn_columns
 from tests.store.batches import turn

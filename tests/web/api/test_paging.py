@@ -12,8 +12,9 @@ from pydantic import SecretStr
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.tables import metadata
 from tests.store import databases
 from tests.store.batches import prepare, process, turn

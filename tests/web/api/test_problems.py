@@ -12,8 +12,9 @@ from pydantic import SecretStr
 from stream_app import bootstrap
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.queries import sessions
+from stream_app.store.roles import PersonRole
 from stream_app.web.live_hub import TooManyClients
 from tests.store import databases
 

@@ -35,13 +35,14 @@ from stream_app.store import (
     tables,
 )
 from stream_app.store.calibration_samples import NewCalibrationSample
-from stream_app.store.people import People, Person, PersonRole, Right
+from stream_app.store.people import People, Person
 from stream_app.store.queries import alerts
 from stream_app.store.queries.alerts import AlertFilter
 from stream_app.store.queries.routing import read_routing
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.ratings import Judgement
 from stream_app.store.reviews import NewReview
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web import api
 from stream_app.web.publisher import Publisher
 from tests.store.batches import BUNDLE, process, turn

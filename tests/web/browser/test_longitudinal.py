@@ -7,7 +7,8 @@ from playwright.sync_api import expect
 
 from stream_app.analytics import rollups, schema, simulated_store
 from stream_app.analytics.simulator import simulate
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
+from stream_app.store.roles import PersonRole
 from stream_app.web.auth import hash_password
 from tests.web.browser.accessibility import grave_violations
 from tests.web.browser.conftest import PHONE, WIDE, NewWeb, OpenTab

@@ -12,8 +12,9 @@ import sqlalchemy as sa
 
 from stream_app.store import audit, studies, tables
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import PersonError, PersonRole
+from stream_app.store.people import PersonError
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.studies import StudyRefused
 from tests.store import batches, judging
 from tests.web.people.conftest import As, as_, filled

@@ -9,8 +9,9 @@ from pydantic import SecretStr
 from stream_app import bootstrap
 from stream_app.analytics import schema
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from tests.store import databases, judging
 from tests.store.batches import prepare
 from tests.store.databases import open_store

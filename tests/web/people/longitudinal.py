@@ -14,8 +14,9 @@ from stream_app import bootstrap
 from stream_app.analytics import rollups, schema, simulated_store
 from stream_app.analytics.simulator import World, simulate
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from tests.store import databases
 from tests.web.people.client import Client
 

@@ -9,9 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.store import audit, tables
-from stream_app.store.people import People, Person, PersonRole, Right
+from stream_app.store.people import People, Person
 from stream_app.store.queries.service_facts import PartitionProgress
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web.console.admin.overview import lags
 from stream_app.web.passwords import hash_password, verify_password
 from tests.web.people.client import Client

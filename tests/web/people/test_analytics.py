@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from stream_app.analytics import rollups
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
+from stream_app.store.roles import PersonRole
 from stream_app.web.console import analytics
 from stream_app.web.console.pseudonym_words import short_form
 from tests.store import batches

@@ -15,9 +15,10 @@ from stream_app.contracts import schema
 from stream_app.errors import BrokerUnavailable
 from stream_app.store import audit, erasure, tables
 from stream_app.store.audit import AuditAction
-from stream_app.store.people import IngestScope, People, Person, PersonRole, Right
+from stream_app.store.people import IngestScope, People, Person
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole, Right
 from stream_app.web.intervention_outbox import InterventionOutbox
 from stream_app.web.live_hub import Subscription
 from stream_app.web.publisher import Publisher

@@ -9,8 +9,9 @@ from pydantic import SecretStr
 from stream_app import bootstrap
 from stream_app.contracts.events import decode
 from stream_app.settings import Settings
-from stream_app.store.people import IngestScope, People, Person, PersonRole
+from stream_app.store.people import IngestScope, People, Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.web import ingest_scope
 from tests.store import databases
 from tests.store.batches import consent, end, outcome, process, turn

@@ -18,8 +18,9 @@ from pydantic import SecretStr
 
 from stream_app.commands import people as accounts
 from stream_app.settings import Settings
-from stream_app.store.people import People, PersonRole
+from stream_app.store.people import People
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.store.sign_in_throttle import SignInThrottle, TooManyAttempts
 from stream_app.web.passwords import hash_password
 from tests.web.people.conftest import As

@@ -14,8 +14,9 @@ from pydantic import SecretStr, ValidationError
 from stream_app import bootstrap
 from stream_app.settings import Settings
 from stream_app.store import audit
-from stream_app.store.people import People, Person, PersonRole
+from stream_app.store.people import People, Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 from stream_app.web.console import single_sign_on
 from stream_app.worker.broker import free_port
 from tests.web.openid_provider import running_provider

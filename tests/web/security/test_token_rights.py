@@ -10,11 +10,12 @@ from stream_app import bootstrap
 from stream_app.commands import people as accounts
 from stream_app.settings import Settings
 from stream_app.store import alert_actions
-from stream_app.store.people import People, PersonError, Right
+from stream_app.store.people import People, PersonError
 from stream_app.store.queries import alerts
 from stream_app.store.queries.alerts import ActionKind, AlertFilter
 from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.repository import Store
+from stream_app.store.roles import Right
 from tests.web.people.client import Client
 
 Limited = Callable[..., Client]

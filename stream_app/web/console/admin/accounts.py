@@ -12,7 +12,8 @@ from fastapi import APIRouter, Form, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 
 from stream_app.contracts.events import MAX_ID_CHARS
-from stream_app.store.people import RIGHTS, Person, PersonError, PersonRole, Right
+from stream_app.store.people import Person, PersonError
+from stream_app.store.roles import RIGHTS, PersonRole, Right
 from stream_app.web.account_changes import MAX_NAME, WITH_PASSWORD, AccountChanges
 from stream_app.web.api.fields import NO_NUL, Identifier
 from stream_app.web.auth import Admin
