@@ -27,4 +27,5 @@ __all__ = [
     "services",
     "topic_reader",
     "unknown_senders",
+    "warm_up",
 ]
