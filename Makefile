@@ -18,11 +18,11 @@ SERVICE := --ignore=tests/models --ignore=tests/export
 unexport PYTHONDONTWRITEBYTECODE
 PACKAGES := stream_app benchmarks servers models export
 # Threads of one BLAS in each of the tests' processes only wait for each other.
-test test-slow test-services test-models: export OMP_NUM_THREADS = 1
+test-fast test-slow test-services test-training: export OMP_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-slow test-services chaos fuzz soak test-models check check-models format docs release-notes schemas lock train-env folds evaluate methods train bundle nano bench benchmarks compare clean
+.PHONY: help install demo test test-fast test-slow test-services chaos fuzz soak test-models test-training check check-models format docs release-notes schemas lock train-env folds evaluate methods train bundle nano bench benchmarks compare clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -47,7 +47,9 @@ install: $(STAMP) ## Create .venv with the rapport command (the service, no torc
 demo: install ## Run broker, worker, store and sample sessions on this machine; Ctrl-C stops it
 	$(BIN)/rapport up
 
-test: $(DEV_STAMP) check ## Lint, types, import directions and all but the slow tests
+test: check test-fast ## Lint, types, import directions and all but the slow tests
+
+test-fast: $(DEV_STAMP)
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "not slow"
 
 test-slow: $(DEV_STAMP) ## Whole services, browsers, fuzzing, soak, floods, emulated processors, benchmarks, screenshots
@@ -97,7 +99,9 @@ $(TRAIN)/.installed: requirements/train.txt | $(UV)
 
 train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and export/
 
-test-models: check-models ## Types and tests of models/ and export/
+test-models: check-models test-training ## Types and tests of models/ and export/
+
+test-training: train-env
 	$(TRAIN)/bin/python -m pytest $(PARALLEL) tests/models tests/export
 
 check-models: train-env ## Types, with those of models/ and export/
