@@ -12,7 +12,10 @@ MODEL ?= build/model
 NANO ?= build/nano
 # Half of the tests' time is spent waiting for processes, so there are two jobs for each core.
 JOBS ?= $(shell $(PYTHON) -c "import os; print(2 * (os.cpu_count() or 1))")
-PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder
+BY_SCOPE := --dist loadscope --no-loadscope-reorder
+PARALLEL := -n $(JOBS) $(BY_SCOPE)
+# Trainings wait for nothing, and each job imports PyTorch and its libraries: one job for each core.
+TRAIN_JOBS ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() or 1)")
 SERVICE := --ignore=tests/models --ignore=tests/export
 # The tests start hundreds of processes, and each would compile the sources again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -102,7 +105,7 @@ train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and
 test-models: check-models test-training ## Types and tests of models/ and export/
 
 test-training: train-env
-	$(TRAIN)/bin/python -m pytest $(PARALLEL) tests/models tests/export
+	$(TRAIN)/bin/python -m pytest -n $(TRAIN_JOBS) $(BY_SCOPE) tests/models tests/export
 
 check-models: train-env ## Types, with those of models/ and export/
 	$(TRAIN)/bin/mypy $(addprefix -p ,$(PACKAGES))

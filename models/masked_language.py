@@ -90,8 +90,9 @@ def fit(
     tokens_a_step: int,
     seed: int,
     most_steps: int | None = None,
+    bf16: bool = True,
 ) -> None:
-    """Train in place, in bfloat16."""
+    """Train in place, with matrix products in bfloat16 or float32."""
     plan = [
         members
         for epoch in range(epochs)
@@ -107,7 +108,7 @@ def fit(
     started = time.monotonic()
     for number, members in enumerate(plan, start=1):
         batch = hide([{"input_ids": ids} for ids in members])
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             loss = loss_of(adapted, **batch)
         optimisation.step(loss)
         losses.append(loss.item())
@@ -137,6 +138,9 @@ def main(
     max_steps: Annotated[
         int | None, typer.Option(help="Stop after this many steps, for trial runs.")
     ] = None,
+    bf16: Annotated[
+        bool, typer.Option(help="bfloat16 in the model; slower where the processor lacks it.")
+    ] = True,
 ) -> None:
     """Continue the pre-training of the base model on the training part."""
     torch.set_num_threads(threads)
@@ -155,6 +159,7 @@ def main(
         tokens_a_step=tokens_a_step,
         seed=seed,
         most_steps=max_steps,
+        bf16=bf16,
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     torch.save(adapted.bert.state_dict(), out)

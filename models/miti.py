@@ -27,7 +27,7 @@ from models.data import annomi
 from models.data.corpora import Conversation, MissingCorpusError, Turn, resolve_data_dir
 from models.data.split import key_of, part_of
 from models.labels import COUNSELLOR, HEADS_BY_NAME
-from models.resampling import RESAMPLES, interval, spearman
+from models.resampling import interval, spearman
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, MitiSummary, Stage, TurnScore
 from stream_app.core.miti import FEWEST_VOLLEYS, THRESHOLDS, MitiCounts, miti_summary
@@ -216,7 +216,7 @@ def _score(seq: int, expressed: Expressed) -> TurnScore:
 
 
 def report(
-    sessions: Sequence[Sequence[Read]], held_out: Sequence[bool], resamples: int = RESAMPLES
+    sessions: Sequence[Sequence[Read]], held_out: Sequence[bool], resamples: int | None = None
 ) -> dict[str, Any]:
     """All figures of one bundle, on all sessions and on those held out from its training."""
     human = [summarised(reads, lambda read: [read.human], apart=False) for reads in sessions]
@@ -248,7 +248,7 @@ def report(
 
 
 def compared(
-    human: Sequence[MitiSummary], ours: Sequence[MitiSummary], measure: str, resamples: int
+    human: Sequence[MitiSummary], ours: Sequence[MitiSummary], measure: str, resamples: int | None
 ) -> dict[str, Any]:
     """Errors, rank correlation and standings of one measure, where both sides have it."""
     pairs = [
@@ -281,7 +281,7 @@ def more_error(
     ours: Sequence[MitiSummary],
     shipped: Sequence[MitiSummary],
     measure: str,
-    resamples: int,
+    resamples: int | None,
 ) -> dict[str, Any]:
     """Mean error of a method minus that of the shipped one, on sessions where both are defined."""
     rows = [
@@ -296,7 +296,7 @@ def more_error(
 
 
 def counted(
-    human: Sequence[MitiSummary], ours: Sequence[MitiSummary], code: str, resamples: int
+    human: Sequence[MitiSummary], ours: Sequence[MitiSummary], code: str, resamples: int | None
 ) -> dict[str, Any]:
     """Human codes per session, and the error of the expected number."""
     x = np.array(
@@ -339,7 +339,7 @@ def _mean(values: Floats) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def _ranked(x: Floats, resamples: int) -> dict[str, Any]:
+def _ranked(x: Floats, resamples: int | None) -> dict[str, Any]:
     """Spearman correlation of two columns with its interval; None if undefined."""
     if len(x) < 3 or np.isnan(spearman(x[:, 0], x[:, 1])):
         return {"value": None, "low": None, "high": None}
@@ -348,7 +348,7 @@ def _ranked(x: Floats, resamples: int) -> dict[str, Any]:
 
 
 def measure(
-    scorer: Scorer, conversations: Sequence[Conversation], resamples: int = RESAMPLES
+    scorer: Scorer, conversations: Sequence[Conversation], resamples: int | None = None
 ) -> dict[str, Any]:
     """Figures of one scorer on coded sessions."""
     coded = [

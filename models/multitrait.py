@@ -32,7 +32,7 @@ from models.data.rated_sessions import RatedSession
 from models.labels import COUNSELLOR
 from models.multiple_instance import Bag, bags_of, learns_from
 from models.ratings import Fold, bag_scores
-from models.resampling import RESAMPLES, interval, partial_spearman, spearman
+from models.resampling import interval, partial_spearman, spearman
 from models.trait_groups import perceived_values
 from models.turn_features import View
 from stream_app.core.heads import PERCEIVED
@@ -130,7 +130,7 @@ def between_heads(item: Rated) -> dict[str, Any]:
     return {"over": item.name, "n": len(item.rating), "pairs": rows}
 
 
-def distinguishable(rated: Sequence[Rated], resamples: int = RESAMPLES) -> list[dict[str, Any]]:
+def distinguishable(rated: Sequence[Rated], resamples: int | None = None) -> list[dict[str, Any]]:
     """For each head and each rating it learns from: its advantage over every other head.
 
     This is the difference of the two partial correlations, with an interval that resamples

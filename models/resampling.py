@@ -65,19 +65,20 @@ def partial_spearman(x: Floats, y: Floats, given: Floats) -> float:
 def interval(
     groups: NDArray[np.int64],
     statistic: Callable[[NDArray[np.int64]], float],
-    resamples: int = RESAMPLES,
+    resamples: int | None = None,
     seed: int = 17,
 ) -> dict[str, Any]:
     """The statistic on all rows and its 95 % percentile interval from resampled groups.
 
-    `groups` [rows] is each row's session; `statistic` takes row numbers.
+    `groups` [rows] is each row's session; `statistic` takes row numbers; without a number of
+    resamples there are `RESAMPLES`.
     """
     chance = np.random.default_rng(seed)
     order = np.argsort(groups, kind="stable")
     _, first = np.unique(groups[order], return_index=True)
     members = np.split(order, first[1:])
     drawn = []
-    for _ in range(resamples):
+    for _ in range(RESAMPLES if resamples is None else resamples):
         chosen = chance.integers(len(members), size=len(members))
         value = statistic(np.concatenate([members[i] for i in chosen]))
         if not np.isnan(value):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models import resampling
 from models.outcomes.labels import Slice
-from models.resampling import RESAMPLES, interval, spearman
+from models.resampling import interval, spearman
 
 Floats = NDArray[np.float64]
 TOLERANCE = 0.1
@@ -43,7 +44,7 @@ def paired_auroc(
     mask = pairs.astype(float)
     chance = np.random.default_rng(seed)
     drawn = []
-    for _ in range(RESAMPLES):
+    for _ in range(resampling.RESAMPLES):
         times = np.bincount(chance.integers(len(truth), size=len(truth)), minlength=len(truth))
         a, b = times[ones].astype(float), times[zeros].astype(float)
         if weight := float(a @ mask @ b):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from export import adapter  # noqa: E402
 from export.adapter import Found  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
 from models.head_graph import read_head  # noqa: E402
-from stream_app.adaptation import judged_vectors  # noqa: E402
+from stream_app.adaptation import choosing, judged_vectors  # noqa: E402
 from stream_app.adaptation.judged_vectors import HeadJudgements, JudgedVectors  # noqa: E402
 from stream_app.adaptation.new_bundle import DataCounts  # noqa: E402
 from stream_app.contracts.events import Role  # noqa: E402
@@ -35,6 +36,14 @@ pytestmark = pytest.mark.filterwarnings("default")
 HEAD = "emotional_reactions"
 TURNS = 400
 GROUPS = 10
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_folds() -> Iterator[None]:
+    """Cross-validate in three folds of three instead of five of five."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choosing, "FOLDS", 3)
+        yield
 
 
 @pytest.fixture(scope="module")

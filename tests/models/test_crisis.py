@@ -83,6 +83,7 @@ def test_the_page_has_the_tables_of_the_shipped_bundles() -> None:
     assert with_tables(page, figures.tables(stored)) == page
 
 
+@pytest.mark.usefixtures("all_resamples")
 def test_the_stored_figures_of_the_list_are_those_of_the_list_in_force() -> None:
     stored = json.loads((BUNDLES[0] / "bundle.json").read_text("utf-8"))["metrics"]["crisis"]
     found = figures.hits([turn.text for turn in HELD_OUT], np.zeros(len(HELD_OUT)), 1.0)

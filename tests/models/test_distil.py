@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -46,15 +45,6 @@ SHARE = share_of({"split": DESCRIPTION, "seed": 17})
 RECIPE = Recipe(
     epochs=3, encoder_rate=2e-3, head_rate=2e-3, tokens_a_step=300, bf16=False, warm_up=0.1
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Use one thread, for sums in a fixed order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def talks(count: int, seed: int) -> list[Conversation]:
@@ -268,7 +258,6 @@ def test_the_commands_build_a_bundle_and_report_its_loss(
     from models.distil.__main__ import app  # noqa: PLC0415
     from models.perceived import left_out_of  # noqa: PLC0415
 
-    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     large, small = tmp_path / "large", tmp_path / "small"
     about = dict.fromkeys(TRAINING_KEYS, "made up")
     about |= {"seed": 17, "split": DESCRIPTION, "data": []}

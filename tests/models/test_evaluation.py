@@ -158,7 +158,6 @@ def test_the_command_writes_tables_plots_and_the_document(
     corpora: Path, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(command.torch, "set_num_threads", lambda count: None)
     app = command.typer.Typer()
     app.command()(command.main)
     out = tmp_path / "evaluation"
@@ -434,7 +433,6 @@ def test_an_ablation_row_is_added_once(
     corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(multitask, "from_base", lambda **_: (tiny_model(), tiny_tokenizer()))
-    monkeypatch.setattr(ablation.torch, "set_num_threads", lambda count: None)
     app = ablation.typer.Typer()
     app.command()(ablation.main)
     out = tmp_path / "ablation.json"

@@ -145,7 +145,6 @@ def test_the_command_writes_a_model_folder(
     corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(multitask, "from_base", lambda encoder: (tiny_model(), tiny_tokenizer()))
-    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     arguments = [f"--data-dir={corpora}", f"--out={tmp_path}", "--epochs=1", "--max-steps=2"]
     arguments.append("--no-contrast")
     app = train.typer.Typer()

@@ -39,16 +39,14 @@ def score(gold: Values, given: Values, classes: int) -> float:
     return macro_f1(gold, given, classes) if classes else pearson(gold, given)
 
 
-def p_value(
-    gold: Values, first: Values, second: Values, classes: int, resamples: int = RESAMPLES
-) -> float:
+def p_value(gold: Values, first: Values, second: Values, classes: int) -> float:
     """Two-sided p of "the second scores as the first", by resampling the test items, 0-1.
 
     Twice the share of resamples whose difference has the other sign, ties counted in full.
     """
     chance = np.random.default_rng(17)
-    differences = np.empty(resamples)
-    for number in range(resamples):
+    differences = np.empty(RESAMPLES)
+    for number in range(RESAMPLES):
         rows = chance.integers(len(gold), size=len(gold))
         differences[number] = score(gold[rows], second[rows], classes) - score(
             gold[rows], first[rows], classes

@@ -24,7 +24,11 @@ from models.methods.micromodels import few_seeds, page
 from models.methods.micromodels.explanation import explain, importances, in_words
 from models.methods.micromodels.model import Micromodels
 from models.methods.micromodels.seed_sizes import drawn, most_triggered, over_all_folds, study
-from tests.models.methods.test_micromodels import embed, pairs
+from tests.models.methods.test_micromodels import (
+    embed,
+    few_steps,  # noqa: F401  # a fixture
+    pairs,
+)
 from tests.models.tiny import tiny_tokenizer
 
 THETA = 0.7

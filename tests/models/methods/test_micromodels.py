@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ pytest.importorskip("interpret.glassbox")
 
 from models.data.corpora import Conversation, Turn, one_hot
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
+from models.methods.micromodels import model
 from models.methods.micromodels.evaluation import summary
 from models.methods.micromodels.model import (
     Micromodels,
@@ -25,6 +27,15 @@ from models.methods.micromodels.scorer import MicromodelLevels
 from models.methods.sentence_vectors import SentenceEncoder
 from stream_app.core.heads import LEVELS
 from tests.models.tiny import WORDS, tiny_tokenizer
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_steps() -> Iterator[None]:
+    """Boost in two bags instead of fourteen, with ten times the rate."""
+    boosting = partial(model.ExplainableBoostingClassifier, outer_bags=2, learning_rate=0.15)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "ExplainableBoostingClassifier", boosting)
+        yield
 
 
 def embed(texts: Sequence[str]) -> np.ndarray:

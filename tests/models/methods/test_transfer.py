@@ -16,7 +16,7 @@ from sklearn.metrics import f1_score  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from models.methods.transfer import __main__ as command  # noqa: E402
-from models.methods.transfer import page  # noqa: E402
+from models.methods.transfer import page, scores  # noqa: E402
 from models.methods.transfer.importance import importances  # noqa: E402
 from models.methods.transfer.items import Data, Part, load  # noqa: E402
 from models.methods.transfer.pairs import fused, verdict  # noqa: E402
@@ -187,8 +187,9 @@ def corpora(tiny_corpora: Path) -> Path:
 
 
 def test_the_command_writes_results_and_page(
-    tmp_path: Path, tiny_encoder: str, corpora: Path
+    tmp_path: Path, tiny_encoder: str, corpora: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(scores, "RESAMPLES", 20)
     app = typer.Typer()
     app.command()(command.main)
     options = [
