@@ -6,13 +6,11 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-
-import pytest
+from contextlib import contextmanager
 
 from stream_app.commands.child_processes import environment
 from stream_app.commands.worker import HUNG_EXIT_STATUS
 from stream_app.store import tables
-from stream_app.worker import broker
 from stream_app.worker.broker import free_port
 from tests.chaos.proxy import Proxy
 from tests.conftest import NewService
@@ -30,29 +28,31 @@ def answer(port: int, path: str) -> tuple[int, str]:
         return 0, ""
 
 
-@pytest.fixture
-def slow_broker() -> Iterator[Proxy]:
-    """A broker's bootstrap address, behind a proxy."""
-    with broker.running() as address:
-        host, port = address.split(":")
-        proxy = Proxy(host, int(port))
+@contextmanager
+def slow_bootstrap(brokers: str) -> Iterator[Proxy]:
+    """A bootstrap address that delays packets; brokers then tell their own addresses."""
+    host, port = brokers.split(":")
+    proxy = Proxy(host, int(port))
+    proxy.delay = 0.5
+    try:
         yield proxy
+    finally:
         proxy.close()
 
 
 def test_a_worker_is_ready_when_it_has_partitions_model_store_and_lag(
-    new_service: NewService, slow_broker: Proxy
+    new_service: NewService,
 ) -> None:
     port = free_port()
-    service = new_service(health_port=port, kafka_brokers=f"127.0.0.1:{slow_broker.port}")
-    slow_broker.delay = 0.5
-    worker = service.start_worker()
-    service.wait_for(
-        lambda: "joining the consumer group" in answer(port, "/readyz")[1], "the worker is joining"
-    )
-    assert answer(port, "/readyz")[0] == 503
-    slow_broker.delay = 0.0
-    service.wait_for(lambda: answer(port, "/readyz")[0] == 200, "the worker is ready")
+    service = new_service(health_port=port)
+    with slow_bootstrap(service.settings.kafka_brokers) as proxy:
+        worker = service.start_worker({"RAPPORT_KAFKA_BROKERS": f"127.0.0.1:{proxy.port}"})
+        service.wait_for(
+            lambda: "joining the consumer group" in answer(port, "/readyz")[1], "it is joining"
+        )
+        assert answer(port, "/readyz")[0] == 503
+        proxy.delay = 0.0
+        service.wait_for(lambda: answer(port, "/readyz")[0] == 200, "the worker is ready")
     service.send([turn(seq) for seq in range(5)])
     service.wait_for(lambda: service.count(tables.turns) == 5, "the turns are stored")
     service.wait_for(
