@@ -21,8 +21,9 @@ class Assumptions(Struct, frozen=True):
 
     ``busy``: planned share of a worker's maximum rate. ``broker`` and ``log``: sustained MB/s of
     one Kafka broker, replication included, and of one PostgreSQL primary's write-ahead log.
-    ``months``: monthly partitions of turns and scores that are kept. ``accelerator``: assumed turns
-    per second of a worker on one, until it is measured.
+    ``months``: of turns and scores that are kept; the latest ``unarchived`` of them in the
+    database, the others in the archive. ``accelerator``: assumed turns per second of a worker on
+    one, until it is measured.
     """
 
     sessions: int = 1_000_000
@@ -33,6 +34,7 @@ class Assumptions(Struct, frozen=True):
     broker: float = 200.0
     log: float = 100.0
     months: int = 12
+    unarchived: int = 2
     sessions_a_viewer: int = 200
     streams: int = 500
     accelerator: float = 8000.0
@@ -196,6 +198,30 @@ def _writing(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
     return rows
 
 
+def _with_archive(a: Assumptions, size: Sizes, rate: float, month: float) -> list[Row]:
+    """What ``rapport archive`` at the beginning of each month leaves; ``month``: TB of rows."""
+    there, others = a.unarchived, a.months - a.unarchived
+    each = size.archived
+    archived = None if each is None else rate * DAY * 30 * each / TERA
+    of_each = "bytes of an archived turn" if each is None else f"{n(each)} B"
+    return [
+        Row(f"{there} months in the database", f"{n(month)} TB × {there}", month * there, "TB"),
+        Row(
+            "a month in the archive",
+            f"{n(rate)} × {DAY:,} s × 30 × {of_each}",
+            archived,
+            "TB",
+        ),
+        Row(
+            f"{a.months} months with the archive",
+            f"{n(month * there)} TB + {others} × "
+            + ("…" if archived is None else f"{n(archived)} TB"),
+            None if archived is None else month * there + archived * others,
+            "TB",
+        ),
+    ]
+
+
 def _storage(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
     rows, a_day = [], 0.0
     state, turn = _row_bytes(size, "session_states"), _row_bytes(size, "window_turns")
@@ -206,16 +232,18 @@ def _storage(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
         a_day += daily
         how = f"{n(rate)} × {DAY:,} s × {n(table.kept)} rows × {n(table.bytes)} B"
         rows.append(Row(f"`{name}`, a day", how, daily, "TB"))
+    month = a_day * 30
     return [
         *rows,
         Row("all growing tables, a day", "sum", a_day, "TB"),
-        Row("a partition of one month", f"{n(a_day)} TB × 30", a_day * 30, "TB"),
+        Row("a partition of one month", f"{n(a_day)} TB × 30", month, "TB"),
         Row(
-            f"{a.months} months kept",
-            f"{n(a_day * 30)} TB × {a.months}",
-            a_day * 30 * a.months,
+            f"{a.months} months, all in the database",
+            f"{n(month)} TB × {a.months}",
+            month * a.months,
             "TB",
         ),
+        *_with_archive(a, size, rate, month),
         Row(
             "states of open sessions",
             f"{n(a.sessions)} × ({n(state)} B + {n(size.held)} turns × {n(turn)} B)",

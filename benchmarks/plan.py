@@ -91,6 +91,10 @@ def assumed(a: Assumptions) -> str:
         ["a broker handles, replication included", f"{n(a.broker)} MB/s"],
         ["a PostgreSQL primary writes to its write-ahead log", f"{n(a.log)} MB/s"],
         ["turns and scores are kept", f"{a.months} months"],
+        [
+            "of these in the database, until `rapport archive` moves them",
+            f"{a.unarchived} months",
+        ],
         ["a viewer watches", f"{a.sessions_a_viewer} sessions"],
         ["live streams of one web process", f"{a.streams}"],
         ["a worker on an accelerator, assumed until measured", f"{n(a.accelerator)} turns/s"],

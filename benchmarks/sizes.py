@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
 import psycopg
+import sqlalchemy as sa
 from msgspec import Struct
 from pydantic import SecretStr
 
@@ -26,6 +28,7 @@ from benchmarks.size_parts import LogPart
 from benchmarks.workload import Turn
 from servers import postgres
 from stream_app import bootstrap
+from stream_app.analytics import archive
 from stream_app.contracts import compact, scores
 from stream_app.contracts.compact import ScoreReader
 from stream_app.core.pipeline import Received, Source, receive
@@ -33,8 +36,10 @@ from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import Manifest
 from stream_app.settings import Settings
-from stream_app.store import schema
+from stream_app.store import schema, tables
+from stream_app.store.archived import next_month
 from stream_app.store.queries.routing import SessionRouting
+from stream_app.store.repository import Store
 from stream_app.web.live_hub import Hub
 from stream_app.worker.encoded_scores import encoding
 from stream_app.worker.metrics import WorkerMetrics
@@ -78,7 +83,8 @@ class Sizes(Struct, frozen=True):
     ``state``: bytes of an open session's state without its window's turns, of which it has
     ``held``, each of ``turn`` bytes. ``read``: µs of CPU for a web process to decode one published
     message and put it into the hub, before fan-out to viewers. ``live``: bytes of a turn's messages
-    as browsers get them, in version 1.
+    as browsers get them, in version 1. ``archived``: bytes of files per turn after ``rapport
+    archive``, which keeps no text and no provisional scores.
     """
 
     bundle: str
@@ -94,6 +100,7 @@ class Sizes(Struct, frozen=True):
     turn: float
     read: float
     live: float
+    archived: float | None = None
 
 
 def load() -> Sizes | None:
@@ -140,6 +147,7 @@ def measure(
         state, states = _lengths(url, "session_states", "state")
         turn, held = _lengths(url, "window_turns", "turn")
         version = str(_value(url, "SHOW server_version")).split()[0]
+        archived = _archived(settings) / len(turns)
     found = bundles.load(bundle)
     messages = [message for item in committed for message in item.messages]
     values = [message.value for message in messages if message.value]
@@ -165,6 +173,7 @@ def measure(
         turn=turn,
         read=_reading(found.manifest, values),
         live=_live(found.manifest, values) / counted,
+        archived=archived,
     )
 
 
@@ -202,25 +211,47 @@ def _key(record: Received) -> bytes:
 
 def _run(settings: Settings, batches: list[list[Received]]) -> list[Committed]:
     """Run a worker's processor over the batches; close its connections to flush statistics."""
-    scorer = bootstrap.scorer(settings)
-    store = bootstrap.prepared_store(settings, scorer)
-    processor = BatchProcessor(
-        bootstrap.pipeline(settings, scorer),
-        store,
-        TOPICS,
-        SessionCache(settings.cache_sessions),
-        0.0,
-        WorkerMetrics(),
-        encode=encoding(settings.score_schema),
-    )
-    try:
+    with _processor(settings) as (processor, _):
         done = []
         for batch in batches:
             done.append(processor.handle(processor.prepare(batch)))
             processor.mark_published(done[-1])
         return done
+
+
+@contextmanager
+def _processor(settings: Settings) -> Iterator[tuple[BatchProcessor, Store]]:
+    scorer = bootstrap.scorer(settings)
+    store = bootstrap.prepared_store(settings, scorer)
+    try:
+        yield (
+            BatchProcessor(
+                bootstrap.pipeline(settings, scorer),
+                store,
+                TOPICS,
+                SessionCache(settings.cache_sessions),
+                0.0,
+                WorkerMetrics(),
+                encode=encoding(settings.score_schema),
+            ),
+            store,
+        )
     finally:
         store.close()
+
+
+def _archived(settings: Settings) -> int:
+    """End and archive all sessions; returns the bytes of the files."""
+    later = datetime.now(UTC) + timedelta(days=1)
+    with _processor(settings) as (processor, store), TemporaryDirectory() as name:
+        while processor.flush_idle(later, [0]) is not None:
+            pass
+        with store.transaction() as connection:  # retention has deleted the text by then
+            connection.execute(sa.update(tables.turns).values(text=None))
+        folder = Path(name)
+        for _ in archive.archive(store, folder, next_month(later.date().replace(day=1)), later):
+            pass
+        return sum(file.stat().st_size for file in folder.rglob("*.parquet"))
 
 
 Rows = tuple[int, int, int, int]

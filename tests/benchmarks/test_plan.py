@@ -38,6 +38,7 @@ SIZES = Sizes(
     turn=1_600.0,
     read=5.0,
     live=3000.0,
+    archived=100.0,
 )
 SPEEDS = Speeds(
     tokens=20.0,
@@ -83,7 +84,10 @@ def rows(a: Assumptions = SMALL, size: Sizes = SIZES, speed: Speeds = SPEEDS) ->
         ("PostgreSQL, storage: `turns`, a day", 0.1728),
         ("PostgreSQL, storage: all growing tables, a day", 1.9008),
         ("PostgreSQL, storage: a partition of one month", 57.024),
-        ("PostgreSQL, storage: 12 months kept", 684.288),
+        ("PostgreSQL, storage: 12 months, all in the database", 684.288),
+        ("PostgreSQL, storage: 2 months in the database", 114.048),
+        ("PostgreSQL, storage: a month in the archive", 2.592),
+        ("PostgreSQL, storage: 12 months with the archive", 114.048 + 10 * 2.592),
         ("PostgreSQL, storage: states of open sessions", 2.0),
         ("Memory: sessions of one worker", 2000.0),
         ("Memory: memory of one worker", 200 + 2000 * 40_000 / 2**20),
@@ -100,6 +104,13 @@ def rows(a: Assumptions = SMALL, size: Sizes = SIZES, speed: Speeds = SPEEDS) ->
 )
 def test_a_sum(name: str, what: float) -> None:
     assert rows()[name].what == pytest.approx(what, rel=1e-6)
+
+
+def test_without_archived_bytes_the_archive_is_not_planned() -> None:
+    found = rows(size=structs.replace(SIZES, archived=None))
+    assert found["PostgreSQL, storage: a month in the archive"].what is None
+    assert found["PostgreSQL, storage: 12 months with the archive"].what is None
+    assert found["PostgreSQL, storage: 2 months in the database"].what == pytest.approx(114.048)
 
 
 def test_ten_times_the_sessions_need_ten_times_the_deployment() -> None:
@@ -203,3 +214,6 @@ def test_sizes_are_counted_on_a_real_database() -> None:
     assert found.held == 7.0
     assert found.turn > 2 * 384 * 2  # two vectors of 16-bit floats
     assert found.turn_in > 200
+    stored = sum(found.tables[name].bytes for name in ("turns", "turn_scores"))
+    assert found.archived is not None
+    assert 0 < found.archived < stored
