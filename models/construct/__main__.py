@@ -191,7 +191,7 @@ def shipped(
     report = {
         "bundle": f"{manifest.name} {manifest.version}",
         "one_answer": one_answer([part]),
-        "rated": rated([part]),
+        **({"rated": rated([part])} if RATED in heads else {}),
         **by_measure(watched, figures.by_risk),
         "plain": {span: by_measure(watched, figures.by_plain_mean(span)) for span in SPANS},
         "alerts": {d: figures.alerts(watched, {0: model.enter}, d) for d in DOMAINS_COMPOSED},
