@@ -5,12 +5,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 import uvicorn
+from fastapi import FastAPI
 
 from stream_app.commands import web
 from stream_app.health_server import serve_probes
@@ -135,7 +135,8 @@ def test_a_client_within_the_deadlines_is_served(port: int) -> None:
 def test_rapport_web_uses_these_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {}
     monkeypatch.setattr(web.uvicorn, "run", lambda app, **options: given.update(options))
-    made = SimpleNamespace(state=SimpleNamespace(services=None))
+    made = FastAPI()
+    made.state.services = None
     monkeypatch.setattr(web.bootstrap, "web", lambda *_: made)
     web.run(Settings())
     assert given["http"] is TimeoutProtocol
