@@ -47,7 +47,8 @@ preceding turn and none that follows. Beside other methods: [Methods compared](c
 
 ## Perceived empathy (EmpatheticExchanges)
 
-An answer that a third party rated 4 or 5 of 5, or lower; the rating is the target as a share.
+A conversation that a third party rated 4 or 5 of 5, or lower, from each of its answers; the rating
+is the target as a share.
 
 {perceived}
 
@@ -138,7 +139,8 @@ def setting(rows: Content) -> str:
             f" {one['encoder_rate']:g}, word embeddings and the lowest {one['frozen_layers']}"
             f" layers frozen, {precision}"
         )
-    return f"Trained for {'; or for '.join(words)}. Theirs: up to 30 epochs at a rate of 5e-6."
+    different = dict.fromkeys(words)  # shares of the turns are in the tables
+    return f"Trained for {'; or for '.join(different)}. Theirs: up to 30 epochs at a rate of 5e-6."
 
 
 def published() -> str:
