@@ -4,17 +4,21 @@ For laptops, demonstrations and tests; a restart loses everything.
 """
 
 import ctypes
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Final
 
 from stream_app.errors import BrokerUnavailable
 
 START_PATIENCE = 10.0
+OFFERED: Final = range(15_000, 30_000)
+ATTEMPTS: Final = 100
 _PR_SET_PDEATHSIG = 1
 
 
@@ -57,10 +61,16 @@ def running(port: int = 0) -> Iterator[str]:
 
 
 def free_port() -> int:
-    """An unused TCP port on loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """An unused TCP port on loopback, for a process that binds it later.
+
+    Below the ports that systems give to outgoing connections: one of these could take it meanwhile.
+    """
+    for _ in range(ATTEMPTS):
+        port = OFFERED[secrets.randbelow(len(OFFERED))]
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise BrokerUnavailable(f"no free port between {OFFERED[0]} and {OFFERED[-1]} on 127.0.0.1")
 
 
 def _check_free(address: str) -> None:

@@ -138,3 +138,12 @@ def test_the_broker_dies_with_its_killed_parent() -> None:
     psutil.wait_procs([orphan], timeout=10)
     assert not orphan.is_running()
     assert not listens(address)
+
+
+def test_a_free_port_is_none_of_outgoing_connections() -> None:
+    ports = {broker.free_port() for _ in range(20)}
+    assert len(ports) > 10
+    assert max(ports) < 32_768
+    for port in ports:
+        with socket.socket() as own:
+            own.bind(("127.0.0.1", port))
