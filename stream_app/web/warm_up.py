@@ -1,7 +1,7 @@
 """Does before the first visit what would otherwise slow down the first visits to each page.
 
 A new process would compile templates, analyse routes and import statistics while everybody waits
-for the same interpreter: with 200 people, pages took seconds for its first ten seconds.
+for the same interpreter.
 """
 
 import importlib
@@ -23,7 +23,7 @@ _NOWHERE: Final = "/no-such-page"
 
 
 def warm_up(app: FastAPI) -> None:
-    """Load all templates, routes and statistics; takes about two seconds."""
+    """Load all templates, routes and statistics."""
     for name in templates.env.list_templates():
         templates.env.get_template(name)
     for module in STATISTICS:
