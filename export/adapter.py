@@ -38,8 +38,8 @@ from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.adaptations import inputs_of
 from stream_app.inference.bundle import Bundle, HeadSpec, Manifest
+from stream_app.inference.calibration import calibrated
 from stream_app.inference.head import Feeds
-from stream_app.inference.scorer import calibrated
 
 HALF_TOLERANCE = 5e-3
 """Largest change of a logit by storing weights as 16-bit floats."""

@@ -31,7 +31,7 @@ from stream_app.core.session_state import Versioned
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest, WindowPolicy
 from stream_app.inference.bundle import HeadSpec as ServiceHead
-from stream_app.inference.scorer import calibrate, choose_labels
+from stream_app.inference.calibration import calibrate, choose_labels
 
 VIEW_OF: dict[Stage, View] = {Stage.PROVISIONAL: "provisional", Stage.FINAL: "final"}
 Logits = Mapping[View, Mapping[str, NDArray[np.float32]]]

@@ -27,9 +27,10 @@ from stream_app.core.ports import Encoding
 from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.errors import ProviderError
 from stream_app.inference import bundle as bundles
+from stream_app.inference.calibration import calibrate
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.providers import open_session
-from stream_app.inference.scorer import OnnxScorer, calibrate
+from stream_app.inference.scorer import OnnxScorer
 
 NAME: Final = "accelerator"
 TITLE: Final = "On an accelerator"

@@ -23,7 +23,8 @@ from stream_app.core.heads import Dimension
 from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.adaptations import inputs_of
-from stream_app.inference.scorer import OnnxScorer, calibrate
+from stream_app.inference.calibration import calibrate
+from stream_app.inference.scorer import OnnxScorer
 
 COUNSELLORS: Final = 24
 CHATS: Final = 168

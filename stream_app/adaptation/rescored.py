@@ -14,8 +14,8 @@ from stream_app.core.ports import HeadScores
 from stream_app.core.recorded_session import RecordedSession
 from stream_app.inference.adaptations import Recalibration
 from stream_app.inference.bundle import HeadSpec
+from stream_app.inference.calibration import choose_labels
 from stream_app.inference.recalibration import Floats, recalibrated
-from stream_app.inference.scorer import choose_labels
 
 
 def rescored(

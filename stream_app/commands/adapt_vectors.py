@@ -13,8 +13,9 @@ from stream_app.adaptation.judged_vectors import HeadJudgements, JudgedVectors
 from stream_app.commands.adapt import counts_of
 from stream_app.contracts.scores import Stage
 from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.inference.calibration import calibrated
 from stream_app.inference.recalibration import Floats
-from stream_app.inference.scorer import OnnxScorer, calibrated
+from stream_app.inference.scorer import OnnxScorer
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
 from stream_app.store.queries import judged_turns, transcripts

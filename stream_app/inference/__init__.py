@@ -7,6 +7,7 @@ __all__ = [
     "adaptations",
     "bundle",
     "bundle_pointer",
+    "calibration",
     "head",
     "head_bundle",
     "intent_files",

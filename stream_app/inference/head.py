@@ -33,6 +33,8 @@ class ContextHead:
             self.session.run(self._names, self.feeds(requests[i : i + MAX_BATCH]))
             for i in range(0, len(requests), MAX_BATCH)
         ]
+        if len(parts) == 1:
+            return dict(zip(self._names, parts[0], strict=True))
         return {
             name: np.concatenate([part[i] for part in parts]) for i, name in enumerate(self._names)
         }

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.score_layout import SCALE
@@ -15,20 +14,14 @@ from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest
-from stream_app.inference.bundle import Bundle, HeadSpec, Manifest
+from stream_app.inference.bundle import Bundle
+from stream_app.inference.calibration import Decisions, choose_labels, rounded
 from stream_app.inference.encoder import TokenOutput, TurnEncoder
 from stream_app.inference.head import ContextHead
 from stream_app.inference.probe import TurnProbe
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.rationale import SentenceReader
-from stream_app.inference.recalibration import recalibrated
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
-
-EPSILON = 1e-12
-"""Added to probabilities before their logarithm, as in ``models.calibrate``."""
-
-_HeadOutput = tuple[list[float], float, int]
-"""A head's output for one request: probabilities, their maximum, and the level (else 0)."""
 
 
 class OnnxScorer:
@@ -84,8 +77,19 @@ class OnnxScorer:
             manifest.encoder.hidden_size,
         )
         self._heads = manifest.heads
+        self._decisions = Decisions(manifest)
+        columns = self._decisions.calibration.columns
+        self._levels = [
+            (place, columns[head.name], head.offsets)
+            for place, head in enumerate(self._heads)
+            if head.kind is HeadKind.LEVEL
+        ]
         self._heads_of = {
-            role: [(place, head) for place, head in enumerate(self._heads) if role in head.roles]
+            role: [
+                (place, columns[head.name], head)
+                for place, head in enumerate(self._heads)
+                if role in head.roles
+            ]
             for role in Role
         }
         self._probes = {
@@ -159,18 +163,18 @@ class OnnxScorer:
         """Score encoded turns with their neighbours; see ``core.ports.Scorer``."""
         if not requests:
             return []
-        probabilities = calibrated(self.bundle.manifest, self.head.logits(requests))
-        outputs = [self._outputs(head, probabilities[head.name]) for head in self._heads]
+        probabilities = self._decisions.probabilities(self.head.logits(requests))
+        levels = {
+            place: choose_labels(probabilities[:, columns], offsets).tolist()
+            for place, columns, offsets in self._levels
+        }
+        shares = rounded(probabilities)
+        tops = self._decisions.calibration.largest(shares).tolist()
         found = [
-            self._scores(
-                request,
-                [
-                    (head, outputs[place][row])
-                    for place, head in self._heads_of[request.turn.role]
-                    if head.dimension not in request.restricted
-                ],
+            self._scores(request, values, top, {place: of[row] for place, of in levels.items()})
+            for row, (request, values, top) in enumerate(
+                zip(requests, shares.tolist(), tops, strict=True)
             )
-            for row, request in enumerate(requests)
         ]
         self._add_probes(requests, found)
         return found
@@ -187,37 +191,41 @@ class OnnxScorer:
         ]
         if not self._probes or not of_clients:
             return
-        vectors = np.stack(
-            [np.frombuffer(requests[i].turn.vectors, dtype=np.float16) for i in of_clients]
-        )
+        raw = b"".join([requests[i].turn.vectors for i in of_clients])
+        vectors = np.frombuffer(raw, np.float16).reshape(len(of_clients), -1)
         for name, probe in self._probes.items():
             yes = np.rint(probe.probabilities(vectors) * SCALE)
             shares = (np.stack([SCALE - yes, yes], axis=-1) / SCALE).tolist()
             for i, (no, p) in zip(of_clients, shares, strict=True):
                 found[i].client[name] = {"no": no, "yes": p}
 
-    @staticmethod
-    def _outputs(head: HeadSpec, p: npt.NDArray[np.float64]) -> list[_HeadOutput]:
-        """A head's outputs for all requests, from its probabilities [requests, labels]."""
-        levels = (
-            choose_labels(p, head.offsets).tolist() if head.kind is HeadKind.LEVEL else [0] * len(p)
-        )
-        shares = rounded(p)
-        return list(zip(shares.tolist(), shares.max(axis=-1).tolist(), levels, strict=True))
+    def _scores(
+        self,
+        request: ScoringRequest,
+        probabilities: list[float],
+        largest: list[float],
+        levels: dict[int, int],
+    ) -> HeadScores:
+        """The scores of one request.
 
-    @staticmethod
-    def _scores(request: ScoringRequest, outputs: list[tuple[HeadSpec, _HeadOutput]]) -> HeadScores:
+        ``probabilities``: of all heads' labels, and ``largest`` of each head. ``levels``: the level
+        heads' levels by place.
+        """
         expressed = Expressed()
         perceived: dict[str, float] = {}
         client: dict[str, dict[str, float]] = {}
         tops: list[float] = []
         abstained: list[str] = []
-        for head, (values, top, level) in outputs:
+        for place, columns, head in self._heads_of[request.turn.role]:
+            if head.dimension in request.restricted:
+                continue
+            values, top = probabilities[columns], largest[place]
             tops.append(top)
             if top < head.abstain_below:
                 abstained.append(head.name)
             match head.dimension:
                 case Dimension.EXPRESSED if head.kind is HeadKind.LEVEL:
+                    level = levels[place]
                     shown = request.turn.rationales.get(head.name, []) if level else []
                     expressed[head.name] = Level(level, values, shown)
                 case Dimension.EXPRESSED:
@@ -236,34 +244,3 @@ class OnnxScorer:
             confidence=round(sum(tops) / len(tops), 4) if tops else 0.0,
             abstained=abstained,
         )
-
-
-def choose_labels(
-    probabilities: npt.NDArray[np.float64] | list[float], offsets: list[float]
-) -> npt.NDArray[np.int64]:
-    """The label with the largest log probability plus offset: [..., labels] to [...]."""
-    shifted = np.log(np.asarray(probabilities) + EPSILON) + (offsets or 0.0)
-    return np.asarray(shifted.argmax(axis=-1))
-
-
-def rounded(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Probabilities as the nearest whole ten-thousandths; their sum may differ a little from 1."""
-    return np.asarray(np.rint(probabilities * SCALE) / SCALE)
-
-
-def calibrated(
-    manifest: Manifest, logits: Mapping[str, npt.NDArray[np.float32]]
-) -> dict[str, npt.NDArray[np.float64]]:
-    """Probabilities [n, labels] by head from the head graph's logits, after all adaptations."""
-    found = {head.name: calibrate(head, logits[head.name]) for head in manifest.heads}
-    for adaptation in manifest.adaptations:
-        found = recalibrated(found, adaptation.heads)
-    return found
-
-
-def calibrate(head: HeadSpec, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Calibrated probabilities [n, labels] from a head's logits [n, labels]."""
-    shifted = logits.astype(np.float64) / head.temperature + (head.bias or 0.0)
-    shifted -= shifted.max(axis=-1, keepdims=True)
-    exponents = np.exp(shifted)
-    return np.asarray(exponents / exponents.sum(axis=-1, keepdims=True))

@@ -29,7 +29,7 @@ from models.evaluate.published import TARGETS, Target
 from models.labels import HEADS
 from stream_app.inference import rationale
 from stream_app.inference.bundle import Dimension, HeadKind, HeadSpec
-from stream_app.inference.scorer import calibrate, choose_labels
+from stream_app.inference.calibration import calibrate, choose_labels
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora
 
 

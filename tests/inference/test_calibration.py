@@ -6,7 +6,7 @@ import pytest
 
 from stream_app.contracts.events import Role
 from stream_app.inference.bundle import Dimension, HeadKind, HeadSpec
-from stream_app.inference.scorer import calibrate, choose_labels
+from stream_app.inference.calibration import calibrate, choose_labels
 
 
 def head(**changes: object) -> HeadSpec:
