@@ -91,20 +91,6 @@ class Totals(Struct, array_like=True):
         self.simple_reflections += item.reflection == "simple"
         self.complex_reflections += item.reflection == "complex"
 
-    def copy(self) -> "Totals":
-        """Copy the sums."""
-        return Totals(
-            turns=self.turns,
-            expected=list(self.expected),
-            shown=list(self.shown),
-            open_questions=self.open_questions,
-            closed_questions=self.closed_questions,
-            simple_reflections=self.simple_reflections,
-            complex_reflections=self.complex_reflections,
-            evidence=dict(self.evidence),
-            asked=self.asked,
-        )
-
 
 class Speech(Struct, array_like=True):
     """Lengths of one side's turns in words; ``logs``: sum of log(1 + words) in millionths.
@@ -183,7 +169,9 @@ class Aggregates(Struct, array_like=True):
 
     def measures(self) -> SessionMeasures:
         """Means, shares and ratios to report for the session so far."""
-        totals = self._totals()
+        return self._measures(self._totals())
+
+    def _measures(self, totals: Totals) -> SessionMeasures:
         recent = self.latest[-RECENT:]
         questions = totals.open_questions + totals.closed_questions
         reflections = totals.simple_reflections + totals.complex_reflections
@@ -212,7 +200,11 @@ class Aggregates(Struct, array_like=True):
         )
 
     def _totals(self) -> Totals:
-        totals = self.settled.copy()
+        """The settled sums and the latest turns, without evidence."""
+        settled = self.settled
+        totals = structs.replace(
+            settled, expected=[*settled.expected], shown=[*settled.shown], evidence={}
+        )
         for item in self.latest:
             totals.count(item)
         return totals
@@ -223,7 +215,7 @@ class Aggregates(Struct, array_like=True):
         questions = totals.open_questions + totals.closed_questions
         reflections = totals.simple_reflections + totals.complex_reflections
         return Summary(
-            **structs.asdict(self.measures()),
+            **structs.asdict(self._measures(totals)),
             questions_per_turn=_ratio(questions, totals.turns),
             reflections_per_turn=_ratio(reflections, totals.turns),
             words_per_turn=_ratio(self.counsellor.words, totals.turns),
@@ -387,6 +379,10 @@ def _evidence(settled: Totals, latest: list[Contribution]) -> dict[str, Evidence
 
 def _summed(items: list[dict[str, int]]) -> tuple[dict[str, int], dict[str, int]]:
     """By name, the sum of the turns' evidence and the number of turns that have it."""
+    names = list(items[0]) if items else []
+    if all(list(item) == names for item in items):  # nearly always: the bundle's heads
+        columns = zip(*[item.values() for item in items], strict=True)
+        return dict(zip(names, map(sum, columns), strict=True)), dict.fromkeys(names, len(items))
     sums: dict[str, int] = {}
     times: dict[str, int] = {}
     for item in items:

@@ -12,6 +12,7 @@ fitted by ``python -m models.construct``.
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -229,10 +230,10 @@ def summary(
     own = _enough(usual)
     low = own.mean - LOWEST_TENTH * own.sd if own else here.low
     prior = _Level(own.mean if own else here.mean, here.between, here.within)
-    settled = _Data(exchanges.weight / MILLION, exchanges.weighted / MILLION)
+    settled = exchanges.weight / MILLION, exchanges.weighted / MILLION
     data = [_data(here.weighing.weight(each.opportunity), each.answer) for each in latest]
-    whole = prior.given(sum(data, settled))
     recent = _since_change(prior, settled, data, model.change)
+    _, whole = recent[0]
     called = [
         (each.seq, each.answer >= here.weighing.answered * MILLION)
         for each in latest
@@ -255,18 +256,12 @@ def summary(
     )
 
 
-class _Data(NamedTuple):
-    """Sums over exchanges: of the weights, and of weight times answer."""
-
-    weight: float
-    weighted: float
-
-    def __add__(self, other: "_Data") -> "_Data":  # type: ignore[override]  # sums, no joined tuple
-        return _Data(self.weight + other.weight, self.weighted + other.weighted)
+_Data = tuple[float, float]
+"""Sums over exchanges: of the weights, and of weight times answer."""
 
 
 def _data(weight: int, answer: int) -> _Data:
-    return _Data(weight / MILLION, weight * answer / MILLION**2)
+    return weight / MILLION, weight * answer / MILLION**2
 
 
 class _Known(NamedTuple):
@@ -293,9 +288,10 @@ class _Level(NamedTuple):
 
     def given(self, data: _Data) -> _Known:
         """Update the normal prior with the data."""
+        weight, weighted = data
         prior = 1.0 / self.between**2
-        precision = prior + data.weight / self.within**2
-        mean = (prior * self.mean + data.weighted / self.within**2) / precision
+        precision = prior + weight / self.within**2
+        mean = (prior * self.mean + weighted / self.within**2) / precision
         evidence = math.log(prior / precision) + mean**2 * precision - self.mean**2 * prior
         return _Known(mean, precision**-0.5, evidence / 2.0)
 
@@ -305,15 +301,12 @@ def _since_change(
 ) -> list[tuple[float, _Known]]:
     """The level since the last change, for every possible change point, with its probability.
 
-    The first entry is no change among the latest exchanges; earlier change points are not
-    considered.
+    The first entry is no change among the latest exchanges, the level of the whole session; earlier
+    change points are not considered.
     """
-    before, after = [settled], [_Data(0.0, 0.0)]
-    for item in latest:
-        before.append(before[-1] + item)
-    for item in reversed(latest):
-        after.append(after[-1] + item)
-    places = range(1, len(latest) + (settled.weight > 0.0))
+    before = list(accumulate(latest, _added, initial=settled))
+    after = list(accumulate(reversed(latest), _added, initial=(0.0, 0.0)))
+    places = range(1, len(latest) + (settled[0] > 0.0))
     steady = prior.given(before[-1])
     found = [(steady.evidence + len(places) * math.log1p(-change), steady)]
     for place in places:  # number of exchanges since the change
@@ -324,6 +317,10 @@ def _since_change(
     shares = [math.exp(evidence - largest) for evidence, _ in found]
     total = sum(shares)
     return [(share / total, known) for share, (_, known) in zip(shares, found, strict=True)]
+
+
+def _added(one: _Data, other: _Data) -> _Data:
+    return one[0] + other[0], one[1] + other[1]
 
 
 def _place(index: float, usual: Usual) -> float:

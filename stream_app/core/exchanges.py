@@ -72,8 +72,11 @@ class Turns(Struct, array_like=True):
     @property
     def strongest(self) -> tuple[int, int] | None:
         """(seq, value) of the turn with the largest value; ties go to the earliest."""
-        found = [(self.settled_seq, self.settled)] if self.settled_seq >= 0 else []
-        return max([*found, *self.latest], key=lambda turn: turn[1], default=None)
+        found = (self.settled_seq, self.settled) if self.settled_seq >= 0 else None
+        for turn in self.latest:
+            if found is None or turn[1] > found[1]:
+                found = turn
+        return found
 
     def __bool__(self) -> bool:
         return self.settled_seq >= 0 or bool(self.latest)
