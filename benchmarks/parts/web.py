@@ -21,9 +21,11 @@ from benchmarks.web_load.visitors import Arrival, Job
 NAME: Final = "web"
 TITLE: Final = "Load of the console"
 PROCESSES: Final = (1, 3)
-RATES: Final = (0, 250, 500, 1000)
+RATES: Final = (0, 500, 1000)
 """Turns per second that are written meanwhile."""
-SECONDS: Final = 12.0
+SECONDS: Final = 35.0
+FIRST_SECONDS: Final = 12.0
+"""Of the first measurement of new processes."""
 STREAMS: Final = 50
 THINK: Final = 15.0
 """Seconds between two clicks of a person, on average."""
@@ -96,7 +98,7 @@ def measure(options: Options) -> Result:
         Unavailable: PostgreSQL or HAProxy is not installed.
     """
     with installation.opened(options) as installed:
-        seconds = options.size(SECONDS, 2.0)
+        seconds, first_seconds = options.size(SECONDS, 2.0), options.size(FIRST_SECONDS, 2.0)
         streams = options.size(STREAMS, 5)
         found: list[Measured] = []
         first: list[Measured] = []
@@ -105,7 +107,9 @@ def measure(options: Options) -> Result:
             for count in options.size(PROCESSES, (2,)):
                 with installed.console(count) as port:
                     # New processes compile statements and connect, and caches are empty.
-                    first.append(_measure(installed, port, count, 0, seconds, streams, number))
+                    first.append(
+                        _measure(installed, port, count, 0, first_seconds, streams, number)
+                    )
                     for rate in options.size(RATES, (20,)):
                         one = _measure(installed, port, count, rate, seconds, streams, number)
                         found.append(one)

@@ -1,61 +1,62 @@
 """Writes scored turns on a schedule, as workers do, but without a model.
 
-A process of its own. Everything after the scores is the service's: the core's sessions, the store's
-commit with its outbox, and the topics. The scores come from ``stand_in_scorer``, because a model
-that computes as many turns would take all cores. What the core computes is computed before the
-clock starts; during the flow there are only the commit and publishing.
+A process of its own. The scores come from ``stand_in_scorer``; everything after them is the
+service's: the core's sessions, the store's commit with its outbox, and publishing.
+
+A flow with a rate stands for workers on other machines, so this process must cost little while it
+is written: the statements of its commits and its record batches are recorded before, and sent
+again on schedule. Database and broker do the same work as for the workers; times in rows and
+messages are those of the recording.
 
 Standard input has a ``Flow`` a line. With a rate, an empty line on standard output says that it is
-prepared, and the next line of input is its start in seconds since 1970. It ends with a ``Written``.
+recorded, and the next line of input is its start in seconds since 1970. It ends with a ``Written``.
 """
 
 import asyncio
-import os
+import gc
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import msgspec
-import psutil
 import uvloop
 from aiokafka import AIOKafkaProducer
 from msgspec import Struct, structs
 
 from benchmarks import workload
+from benchmarks.web_load import recorded_messages
+from benchmarks.web_load.recorded_commits import RecordingStore, Replay, Statement
+from benchmarks.web_load.recorded_messages import RecordBatch, RecordingProducer
 from benchmarks.web_load.stand_in_scorer import StandInScorer
 from benchmarks.workload import Turn
 from stream_app import bootstrap
 from stream_app.contracts import scores
-from stream_app.contracts.cloudevents import outgoing_headers
 from stream_app.core.batch import BatchResult
 from stream_app.core.pipeline import Pipeline, Source, receive
 from stream_app.core.ports import Message
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
-from stream_app.store.repository import Store
+from stream_app.worker.publishing import publish
 from stream_app.worker.topics import client_options
 
 EVERY: Final = 0.1
 """Seconds of turns in a batch, as a worker under load collects them."""
 AT_ONCE: Final = 500
 """Turns of a batch when there is no schedule."""
-NICE: Final = 6
-"""A lower priority than the console's, as docs/operations.md recommends for shared cores.
-
-Its weight is about a quarter of the usual one, as ``cpu_shares`` in docker-compose.yml.
-"""
 FIRST_SEQ: Final = 8
 """Turns that the sessions of ``benchmarks.open_sessions`` have had."""
+TEXTS: Final = 2000
+"""Different texts of turns."""
 
 
 class Flow(Struct, frozen=True):
-    """``rate``: turns/s; 0: as fast as possible. ``count``: turns, of as many sessions.
+    """``rate``: turns/s; 0: as fast as possible. ``count``: turns, of the sessions in turn.
 
-    ``sessions`` and ``run``: how many sessions are open, and their names' beginning. With a rate,
-    ``count`` is at most ``sessions``: everything is computed before anything is written. ``log``:
-    where the time of every commit is written.
+    ``sessions`` and ``run``: how many sessions are open, and their names' beginning. ``log``: where
+    the time of every commit is written.
     """
 
     rate: float
@@ -93,22 +94,31 @@ class Batch(Struct):
     messages: list[Message]
 
 
+class Recorded(Struct, frozen=True):
+    """A batch that was recorded; ``scored``: session, number and stage of each score."""
+
+    commit: bytes
+    published: list[RecordBatch]
+    scored: list[str]
+
+
 class Writer:
-    """Holds the states of the open sessions and writes their next turns."""
+    """Writes the next turns of the open sessions."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         bundle = bundles.load(settings.bundle)
         scorer = StandInScorer(bundle.manifest, bundle.manifest.encoder.hidden_size)
         self._pipeline = Pipeline(scorer, bootstrap.policy(settings, scorer))
-        self._store: Store = bootstrap.store(settings)
-        self._store.load_privacy(settings.redact)
+        opened = bootstrap.store(settings)
+        self.store = RecordingStore(opened.engine, lambda: datetime.now(UTC), opened.secrets)
+        self.store.load_privacy(settings.redact)
         self._next: dict[str, int] = {}
         self._place: dict[str, int] = {}
 
     def batches(self, flow: Flow) -> Iterator[Batch]:
-        """Compute what the core makes of the turns; every session occurs once in a round."""
-        said = workload.turns(min(flow.count, 2000))
+        """Compute what the core makes of the turns, each batch after that before is committed."""
+        said = workload.turns(min(flow.count, TEXTS))
         begin = self._place.get(flow.run, 0)
         self._place[flow.run] = begin + flow.count
         size = max(1, round(flow.rate * EVERY)) if flow.rate else AT_ONCE
@@ -130,7 +140,7 @@ class Writer:
     def _batch(self, run: str, turns: list[Turn]) -> Batch:
         now = time.time()
         names = list(dict.fromkeys(workload.session_name(run, turn.session) for turn in turns))
-        states = self._store.load_states(names, self._pipeline.bundle_id)
+        states = self.store.load_states(names, self._pipeline.bundle_id)
         received = [
             receive(
                 Source(run, turn.session % self._settings.topic_partitions, 0),
@@ -152,68 +162,97 @@ class Writer:
                 yield Message(topic, output.session_id.encode(), scores.encode(output), kind)
 
     async def write(self, flow: Flow) -> Written:
-        """Commit and publish on schedule."""
-        ready = self.batches(flow)
-        start = time.time()
-        if flow.rate:
-            ready = iter(list(ready))
-            _answer(b"")
-            start = float(sys.stdin.buffer.readline())
-        producer = AIOKafkaProducer(**client_options(self._settings), acks="all", linger_ms=5)
+        """Commit and publish."""
+        producer = AIOKafkaProducer(**client_options(self._settings), acks="all", linger_ms=0)
         await producer.start()
-        log = Path(flow.log) if flow.log else None
-        notes: list[str] = []
-        process = psutil.Process()
-        before = _cpu(process)
-        late = 0.0
-        messages = 0
         try:
-            for number, batch in enumerate(ready):
-                due = start + number * EVERY
-                if flow.rate:
-                    await asyncio.sleep(max(0.0, due - time.time()))
-                key = await asyncio.to_thread(self._store.commit, batch.result, batch.messages)
-                late = time.time() - due
-                if log is not None:
-                    notes += _notes(batch.result, time.time())
-                published = await asyncio.gather(
-                    *[
-                        await producer.send(
-                            m.topic,
-                            m.value,
-                            key=m.key,
-                            headers=list(outgoing_headers(m.type or "", m.value or b"")),
-                        )
-                        for m in batch.messages
-                    ]
-                )
-                messages += len(published)
-                if key is not None:
-                    await asyncio.to_thread(self._store.delete_outbox_entries, [key])
-            await producer.flush()
+            if flow.rate:
+                recorded, statements = await self._record(flow, producer)
+                return await self._replay(flow, recorded, statements, producer)
+            return await self._write_at_once(flow, producer)
         finally:
             await producer.stop()
-            if log is not None:
-                log.write_text("".join(notes), "utf-8")
-        return Written(
-            start, flow.count, time.time() - start, late, _cpu(process) - before, messages
+
+    async def _write_at_once(self, flow: Flow, producer: AIOKafkaProducer) -> Written:
+        start, before, messages = time.time(), time.process_time(), 0
+        for batch in self.batches(flow):
+            key = self.store.commit(batch.result, batch.messages)
+            await publish(producer, batch.messages)
+            messages += len(batch.messages)
+            if key is not None:
+                self.store.delete_outbox_entries([key])
+        cpu = time.process_time() - before
+        return Written(start, flow.count, time.time() - start, 0.0, cpu, messages)
+
+    async def _record(
+        self, flow: Flow, producer: AIOKafkaProducer
+    ) -> tuple[list[Recorded], list[Statement]]:
+        kept = RecordingProducer(producer, self._settings.topic_partitions)
+        found = []
+        with self.store.recording() as recorder:
+            for batch in self.batches(flow):
+                recorder.take()  # the states that were read: a worker has them in its cache
+                self.store.commit(batch.result, batch.messages)
+                await publish(kept, batch.messages)
+                scored = [
+                    f"{one.session_id} {one.seq} {one.stage.value}"
+                    for one in batch.result.turn_scores
+                ]
+                found.append(Recorded(recorder.take(), kept.take(), scored))
+        self._tidy()
+        return found, recorder.statements
+
+    def _tidy(self) -> None:
+        """Remove what the recording has left: dead rows, and pages that are not yet on the disk."""
+        with self.store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as opened:
+            for command in ("VACUUM ANALYZE", "CHECKPOINT"):
+                opened.exec_driver_sql(command)
+
+    async def _replay(
+        self,
+        flow: Flow,
+        recorded: list[Recorded],
+        statements: Sequence[Statement],
+        producer: AIOKafkaProducer,
+    ) -> Written:
+        replay = Replay(self._settings.database, statements)
+        await producer.partitions_for(self._settings.turn_score_topic)
+        gc.freeze()
+        _answer(b"")
+        start = float(sys.stdin.buffer.readline())
+        before, late, messages = time.process_time(), 0.0, 0
+        committed: list[float] = []
+        for number, batch in enumerate(recorded):
+            due = start + number * EVERY
+            await asyncio.sleep(max(0.0, due - time.time()))
+            outbox = await asyncio.to_thread(replay.commit, batch.commit)
+            committed.append(time.time())
+            late = committed[-1] - due
+            messages += await recorded_messages.send(producer, batch.published)
+            if outbox is not None:
+                await asyncio.to_thread(replay.delete_outbox_entry, outbox)
+        written = Written(
+            start,
+            flow.count,
+            time.time() - start,
+            late,
+            time.process_time() - before,
+            messages,
         )
-
-
-def _notes(result: BatchResult, at: float) -> list[str]:
-    return [
-        f"{one.session_id} {one.seq} {one.stage.value} {at:.4f}\n" for one in result.turn_scores
-    ]
-
-
-def _cpu(process: psutil.Process) -> float:
-    used = process.cpu_times()
-    return float(used.user + used.system)
+        replay.close()
+        gc.unfreeze()
+        if flow.log:
+            lines = (
+                f"{each} {at:.4f}\n"
+                for batch, at in zip(recorded, committed, strict=True)
+                for each in batch.scored
+            )
+            Path(flow.log).write_text("".join(lines), "utf-8")
+        return written
 
 
 def main() -> None:
     """Write flows until standard input ends."""
-    os.nice(NICE)
     writer = Writer(Settings())
     while line := sys.stdin.buffer.readline():
         written = uvloop.run(writer.write(msgspec.json.decode(line, type=Flow)))

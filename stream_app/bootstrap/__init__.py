@@ -266,15 +266,17 @@ def rule_source(settings: Settings, store: Store) -> RuleSource:
     return RuleFile(settings.rules)
 
 
-def store(settings: Settings, connections: int = 5) -> Store:
+def store(settings: Settings, connections: int = 5, overflow: int = 10) -> Store:
     """Open the database, which must have a schema."""
-    return _open(settings, settings.database, connections)
+    return _open(settings, settings.database, connections, overflow)
 
 
-def _open(settings: Settings, url: str, connections: int) -> Store:
+def _open(settings: Settings, url: str, connections: int, overflow: int) -> Store:
     master = _source(MASTER_KEY, settings.master_key, settings.master_key_file)
     pseudonym = _source(PSEUDONYM_KEY, settings.pseudonym_key, settings.pseudonym_key_file)
-    return open_store(url, connections=connections, master=master, pseudonym=pseudonym)
+    return open_store(
+        url, connections=connections, overflow=overflow, master=master, pseudonym=pseudonym
+    )
 
 
 def _source(setting: str, text: SecretStr | None, file: Path | None) -> KeySource | None:
@@ -294,11 +296,11 @@ def redactor(settings: Settings) -> Redactor:
     return Rules()
 
 
-def read_store(settings: Settings, connections: int = 5) -> Store:
+def read_store(settings: Settings, connections: int = 5, overflow: int = 10) -> Store:
     """Open the database that analyses read: the replica, if there is one."""
     replica = settings.database_read_url
     url = replica.get_secret_value() if replica is not None else settings.database
-    return _open(settings, url, connections)
+    return _open(settings, url, connections, overflow)
 
 
 def prepared_store(settings: Settings, scorer: "OnnxScorer") -> Store:
@@ -348,7 +350,8 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
 
     if settings.bundle_digest:
         bundle(settings)
-    opened = store(settings)
+    pool = web_app.CONNECTIONS, 0  # opening one takes longer than most pages
+    opened = store(settings, *pool)
     opened.redactor = redactor(settings)
     opened.load_privacy(settings.redact)
     kafka = client_options(settings)
@@ -366,7 +369,9 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
         Services(
             settings=settings,
             store=opened,
-            read_store=opened if settings.database_read_url is None else read_store(settings),
+            read_store=opened
+            if settings.database_read_url is None
+            else read_store(settings, *pool),
             people=People(opened, timedelta(hours=settings.web_idle_hours)),
             hub=hub,
             reader=reader,

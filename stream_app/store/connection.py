@@ -206,8 +206,16 @@ def translate_errors() -> Iterator[None]:
         raise _store_error(problem) from None
 
 
-def open_engine(url: str, connections: int) -> Engine:
+def open_engine(url: str, connections: int, overflow: int) -> Engine:
     """Create an engine from an SQLAlchemy URL.
+
+    Of a server's connections, the one that was returned last is used next: it has prepared most
+    statements already, and others stay idle while they are not needed.
+
+    Args:
+        url: the database.
+        connections: how many are kept to a server.
+        overflow: how many more may be open at a time; these are closed after use.
 
     Raises:
         StoreError: the URL is invalid, or neither SQLite nor PostgreSQL.
@@ -230,7 +238,11 @@ def open_engine(url: str, connections: int) -> Engine:
             raise StoreError(f"{folder} cannot be created: {problem.strerror}") from problem
         _restrict_mode(file)
     server = parsed.get_backend_name() == "postgresql"
-    pool = {"pool_size": connections} if server else {}
+    pool = (
+        {"pool_size": connections, "max_overflow": overflow, "pool_use_lifo": True}
+        if server
+        else {}
+    )
     engine = sa.create_engine(
         parsed.set(drivername=_DRIVERS[parsed.get_backend_name()]),
         hide_parameters=True,

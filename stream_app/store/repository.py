@@ -222,18 +222,19 @@ def open_store(
     url: str,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     connections: int = 5,
+    overflow: int = 10,
     master: KeySource | None = None,
     pseudonym: KeySource | None = None,
 ) -> Store:
     """Open a database by its SQLAlchemy URL (``postgresql+psycopg://…`` or ``sqlite:///…``).
 
-    Does not connect yet: call ``Store.prepare`` before the first commit. ``connections``: size of
-    the pool on PostgreSQL.
+    Does not connect yet: call ``Store.prepare`` before the first commit. ``connections``: kept open
+    on PostgreSQL; ``overflow``: further ones, which are closed after use.
     ``master``, ``pseudonym``: keys outside the database; by default in files next to an SQLite
     database.
 
     Raises:
         StoreError: the URL is invalid, or neither SQLite nor PostgreSQL.
     """
-    engine = open_engine(url, connections)
+    engine = open_engine(url, connections, overflow)
     return Store(engine, now, secrets_of(engine.url, master, pseudonym))

@@ -64,15 +64,15 @@ def revisions(store: Store) -> tuple[str | None, str | None]:
 
     with store.reading() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
-    return current, _newest(scripts())
+    return current, newest()
 
 
 @cache
-def _newest(folder: Path) -> str | None:
+def newest() -> str | None:
     """The newest migration of this release; reading all takes longer than the rest of a page."""
     from alembic.config import Config  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
     settings = Config()
-    settings.set_main_option("script_location", str(folder))
+    settings.set_main_option("script_location", str(scripts()))
     return ScriptDirectory.from_config(settings).get_current_head()

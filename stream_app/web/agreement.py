@@ -1,10 +1,10 @@
-"""Agreement of people and the model: Cohen's kappa with its interval, from statsmodels.
+"""Agreement of people and the model: Cohen's kappa with its interval.
 
 Ordinal labels use quadratic weights (a difference of two levels weighs four times a difference of
 one); other labels are unweighted. The 95 % interval is the asymptotic one of Fleiss, Cohen and
-Everitt (1969), as computed by statsmodels; ``tests/web/test_agreement.py`` compares it with a
-bootstrap. It assumes independent pairs, so each turn gives only one pair: its first rating (blind
-ratings take precedence) and the model's score, or its first two ratings.
+Everitt (1969); ``tests/web/test_agreement.py`` compares it with a bootstrap. It assumes independent
+pairs, so each turn gives only one pair: its first rating (blind ratings take precedence) and the
+model's score, or its first two ratings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import lru_cache
+from statistics import NormalDist
 from time import monotonic
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from weakref import WeakKeyDictionary
 
 from pydantic import Field
@@ -28,8 +29,10 @@ from stream_app.store.queries.agreement import (
 )
 from stream_app.store.repository import Store
 from stream_app.store.scored_turns import ScoredHead
+from stream_app.web.cohens_kappa import cohens_kappa
 
 MIN_PAIRS: Final = 20
+NORMAL_95: Final = NormalDist().inv_cdf(0.975)
 CACHE_SECONDS: Final = 60
 MAX_CACHED: Final = 100
 ConfusionMatrix = tuple[tuple[int, ...], ...]
@@ -164,18 +167,11 @@ def kappa(counts: ConfusionMatrix, *, ordered: bool = True) -> Kappa:
         return Kappa(n, problem=f"not enough ratings yet: {n}")
     if _labels_used(counts) < 2 or _labels_used(tuple(zip(*counts, strict=True))) < 2:
         return Kappa(n, problem=f"no kappa: one side used only one level, n {n}")
-    result = _from_library(counts, ordered)
-    if result.kappa == 1.0:
+    value, error = cohens_kappa(counts, ordered=ordered)
+    if value == 1.0:
         return Kappa(n, 1.0, problem="perfect agreement, so no interval")
-    low, high = max(-1.0, float(result.kappa_low)), min(1.0, float(result.kappa_upp))
-    return Kappa(n, float(result.kappa), low, high)
-
-
-def _from_library(counts: ConfusionMatrix, ordered: bool) -> Any:
-    import numpy as np  # noqa: PLC0415
-    from statsmodels.stats.inter_rater import cohens_kappa  # noqa: PLC0415  # takes a second
-
-    return cohens_kappa(np.array(counts), wt="quadratic" if ordered else None)
+    margin = NORMAL_95 * error
+    return Kappa(n, value, max(-1.0, value - margin), min(1.0, value + margin))
 
 
 def _labels_used(counts: ConfusionMatrix) -> int:

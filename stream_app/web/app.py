@@ -21,11 +21,13 @@ from stream_app.web.proxies import ProxyHeaders
 from stream_app.web.security import SecurityHeaders
 from stream_app.web.services import Services
 
+CONNECTIONS: Final = 15
+"""Connections of each process to each database."""
 THREADS: Final = 12
 """Pages and requests that are computed at a time.
 
-Fewer than the connections of the store's pool (15), so that none waits for a connection; and few,
-because they share one interpreter: more of them finish later, not sooner.
+Fewer than ``CONNECTIONS``, so that none waits for a connection; and few, because they share one
+interpreter: more of them finish later, not sooner.
 """
 
 

@@ -28,7 +28,7 @@ from stream_app.web.live_hub import Hub, LiveEventKind
 
 log = structlog.get_logger(__name__)
 
-FETCH_WAIT_MS: Final = 100
+FETCH_WAIT_MS: Final = 400
 BATCH: Final = 500
 CHECK_SECONDS: Final = 2.0
 """Seconds between checks that the broker still answers and has not lost its log."""
@@ -38,7 +38,7 @@ MAX_PAUSE: Final = 5.0
 ROUTING_TTL: Final = 15.0
 """Seconds after which a session's routing is read again, as a counsellor may have joined."""
 MAX_CACHED_SESSIONS: Final = 50_000
-GATHER_SECONDS: Final = 0.1
+GATHER_SECONDS: Final = 0.2
 """Pause between two batches: larger ones cost less, and nobody sees the difference."""
 
 Action = AlertAction | Intervention | InterventionReceipt

@@ -1,7 +1,7 @@
 """Does before the first visit what would otherwise slow down the first visits to each page.
 
-A new process would compile templates, analyse routes and import statistics while everybody waits
-for the same interpreter.
+A new process would compile templates, analyse routes, and import statistics and migrations while
+everybody waits for the same interpreter.
 """
 
 import importlib
@@ -11,23 +11,21 @@ from fastapi import FastAPI
 from starlette.routing import BaseRoute, Mount
 from starlette.types import Scope
 
+from stream_app.store import schema
 from stream_app.web.console.rendering import templates
 
-STATISTICS: Final = (
-    "scipy.special",
-    "statsmodels.stats.inter_rater",
-    "statsmodels.stats.proportion",
-)
+STATISTICS: Final = ("scipy.special",)
 """What pages import when they are first opened."""
 _NOWHERE: Final = "/no-such-page"
 
 
 def warm_up(app: FastAPI) -> None:
-    """Load all templates, routes and statistics."""
+    """Load all templates, routes, statistics, and the number of the newest migration."""
     for name in templates.env.list_templates():
         templates.env.get_template(name)
     for module in STATISTICS:
         importlib.import_module(module)
+    schema.newest()
     _analyse(app.routes)
 
 

@@ -59,6 +59,21 @@ def _write_and_fail(store: Store) -> None:
         raise RuntimeError
 
 
+def test_connections_are_kept_after_a_burst_and_the_latest_is_used_first(server: Server) -> None:
+    opened = open_store(databases.postgresql(server), connections=3, overflow=0)
+    with opened.reading() as one, opened.reading() as two, opened.reading() as three:
+        burst = [each.scalar(PID) for each in (one, two, three)]
+    later = []
+    for _ in range(3):
+        with opened.reading() as connection:
+            later.append(connection.scalar(PID))
+    with opened.reading() as one, opened.reading() as two, opened.reading() as three:
+        again = {each.scalar(PID) for each in (one, two, three)}
+    opened.close()
+    assert len(set(later)) == 1
+    assert again == set(burst)
+
+
 def test_a_connection_that_was_closed_while_idle_is_replaced(
     server: Server, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

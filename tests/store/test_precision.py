@@ -1,5 +1,8 @@
 """Precision of rules: share of justified alerts, by the last judgement of each."""
 
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
 from stream_app.store import alert_actions
 from stream_app.store.judgements import Reason
 from stream_app.store.queries import alerts, precision
@@ -35,6 +38,14 @@ def test_the_last_judgement_counts_and_not_now_is_left_out(store: Store) -> None
     # Wilson (1927), 2 of 3 at 95 %
     assert round(found.low, 4) == 0.2077
     assert round(found.high, 4) == 0.9385
+
+
+def test_the_interval_is_that_of_statsmodels() -> None:
+    for judged in range(1, 30):
+        for justified in range(judged + 1):
+            found = precision.precision_of("rule", justified, judged)
+            expected = proportion_confint(justified, judged, method="wilson")
+            assert (found.low, found.high) == pytest.approx(expected, abs=1e-9)
 
 
 def test_precision_covers_only_the_teams_in_scope(store: Store) -> None:

