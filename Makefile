@@ -25,7 +25,7 @@ test-fast test-slow test-services test-training: export OMP_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-fast test-slow test-services chaos fuzz soak test-models test-training check check-models format docs release-notes schemas lock train-env folds evaluate methods train bundle nano bench benchmarks compare clean
+.PHONY: help install demo test test-fast test-slow test-services chaos fuzz properties soak test-models test-training check check-models format docs release-notes schemas lock train-env folds evaluate methods train bundle nano bench benchmarks compare clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -52,7 +52,9 @@ demo: install ## Run broker, worker, store and sample sessions on this machine; 
 
 test: check test-fast ## Lint, types, import directions and all but the slow tests
 
+# Without compiled tests each of the jobs would compile all of them, at the same time.
 test-fast: $(DEV_STAMP)
+	$(BIN)/python -m pytest -q --collect-only $(SERVICE) > /dev/null
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "not slow"
 
 test-slow: $(DEV_STAMP) ## Whole services, browsers, fuzzing, soak, floods, emulated processors, benchmarks, screenshots
@@ -67,6 +69,9 @@ chaos: $(DEV_STAMP) ## Run twenty long chaos runs (hours)
 
 fuzz: $(DEV_STAMP) ## Send 200,000 mutated messages through the decoder and the worker's batches
 	$(BIN)/python -m tests.fuzz --messages 200000
+
+properties: $(DEV_STAMP) ## Try 2,000 examples of the properties that the tests try with 100
+	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) --hypothesis-profile=many -m hypothesis
 
 soak: $(DEV_STAMP) ## Send a million turns through a worker's processor and check its memory
 	$(BIN)/python -m tests.soak

@@ -1,12 +1,14 @@
+import gc
 import logging
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pytest
+from hypothesis import settings
 from pydantic import SecretStr
 
 from servers import kafka, postgres
@@ -32,6 +34,9 @@ LONGEST: Final = (
 """Files that start first, so that no process is left with one of them at the end."""
 
 
+settings.register_profile("many", max_examples=2_000)  # make properties
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--services",
@@ -54,6 +59,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr == "not slow":
         return whole or None
     return None if whole or "mark.slow" in collection_path.read_text("utf-8") else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected lives until the end: do not look for garbage among it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _is_slow(file: Path) -> bool:
@@ -95,7 +111,7 @@ def server() -> Iterator[postgres.Server]:
     folder = postgres.binaries()
     if folder is None:
         _missing("PostgreSQL's server (initdb, postgres) is not installed")
-    running = postgres.Server(folder, parent=_memory())
+    running = postgres.Server(folder, {"autovacuum": "off"}, parent=_memory())
     yield running
     running.remove()
 

@@ -22,7 +22,7 @@ def state_after(log: list[bytes]) -> SessionState | None:
     return next((versioned.state for versioned in found), None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(logs())
 def test_a_state_is_read_as_it_was_stored(log: list[bytes]) -> None:
     state = state_after(log)
@@ -31,7 +31,7 @@ def test_a_state_is_read_as_it_was_stored(log: list[bytes]) -> None:
         assert pack(unpack(pack(state))) == pack(state)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(logs())
 def test_a_state_that_was_stored_as_a_map_is_read_unchanged(log: list[bytes]) -> None:
     state = state_after(log)

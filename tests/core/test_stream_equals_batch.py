@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role, SessionEnd, Turn
@@ -34,7 +34,8 @@ class IntentsByHash:
 
 
 PIPELINE.encodings.intent_reader = IntentsByHash()
-RELAXED = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+BOUND = WindowPolicy().reorder_turns
+RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Database:
@@ -186,17 +187,22 @@ def test_ticks_between_events_do_not_matter(
     assert database.flush_idle().rows == ended(log, [])
 
 
+def delayed(delays: list[int]) -> list[Received]:
+    """Turns, each after the turn that is this many later."""
+    order = sorted(range(len(delays)), key=lambda seq: (seq + delays[seq], delays[seq]))
+    return [one(turn(seq=seq), offset) for offset, seq in enumerate(order)]
+
+
 @RELAXED
-@given(st.integers(5, 20), st.randoms(use_true_random=False), st.lists(st.integers(0, 40)))
-def test_disorder_within_the_bound_does_not_matter(
-    turns: int, shuffle: random.Random, cuts: list[int]
-) -> None:
-    """Each turn moves by at most two positions, so at most four turns wait."""
-    log = [turn(seq=seq) for seq in range(turns)]
-    order = sorted(range(turns), key=lambda seq: seq + shuffle.choice([0.0, 1.1, 2.1]))
-    shuffled = [one(log[seq], offset) for offset, seq in enumerate(order)]
-    in_order = [one(raw, offset) for offset, raw in enumerate(log)]
-    assert ended(shuffled, cuts) == ended(in_order, [])
+@given(st.lists(st.integers(0, BOUND), min_size=5, max_size=20), st.lists(st.integers(0, 40)))
+@example([BOUND, 0, 0, 0, 0], [])
+def test_disorder_within_the_bound_does_not_matter(delays: list[int], cuts: list[int]) -> None:
+    """Until the missing turn arrives, at most as many wait as may."""
+    assert ended(delayed(delays), cuts) == ended(delayed([0] * len(delays)), [])
+
+
+def test_disorder_beyond_the_bound_matters() -> None:
+    assert ended(delayed([BOUND + 1, 0, 0, 0, 0, 0]), []) != ended(delayed([0] * 6), [])
 
 
 def test_these_tests_can_fail() -> None:

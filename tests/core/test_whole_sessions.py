@@ -20,7 +20,7 @@ from tests.fakes import START, FakeScorer, end, outcome, received, turn
 from tests.rule_texts import ALL, EAGER
 
 PIPELINE = Pipeline(FakeScorer(), Policy(WindowPolicy(), ALL))
-QUICK = settings(max_examples=150, deadline=None)
+QUICK = settings(deadline=None)
 
 
 def at(seconds: int) -> str:

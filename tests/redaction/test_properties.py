@@ -45,7 +45,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 @given(TEXTS)
 @example("I'm Joan Joan@example.org 020 7946 0958 4111111111111111")
 @example("İ" * 10 + " I'm Joan")
@@ -55,14 +55,14 @@ def test_masks_keep_the_length_and_every_other_character(text: str) -> None:
     assert all(new in (MASK, old) for old, new in zip(text, masked, strict=True))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 @given(TEXTS)
 def test_masking_twice_changes_nothing(text: str) -> None:
     once = mask.redact(text, Rules())
     assert mask.redact(once, Rules()) == once
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(TEXTS)
 def test_spans_lie_in_the_text(text: str) -> None:
     assert all(0 <= start < end <= len(text) for start, end, _ in Rules().find(text))

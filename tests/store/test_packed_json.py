@@ -63,7 +63,7 @@ def database(server: Server, opened: Callable[[str], Store]) -> Store:
     return opened(databases.postgresql(server))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(values)
 def test_a_value_is_read_as_it_was_packed(value: Any) -> None:
     found = unpack(pack(value))

@@ -26,7 +26,7 @@ MOST = POLICY.before + POLICY.after + 1 + POLICY.reorder_turns + 1
 """Maximum number of turns in a window, including the newest."""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(logs(), st.lists(st.integers(0, 40), max_size=8))
 def test_a_session_continued_from_its_stored_parts_equals_one_in_memory(
     log: list[bytes], cuts: list[int]
