@@ -101,7 +101,12 @@ def _rows(results: Path, evaluation: Path) -> Iterator[tuple[str, str, Content |
         if row is None:
             yield design.words, NOT_MEASURED, None
         else:
-            yield row["words"], _folds(row["folds"]), row["heads"]
+            yield named(row), _folds(row["folds"]), row["heads"]
+
+
+def named(row: Content) -> str:
+    """A row's words, with its number of epochs: rows of unequal epochs do not show a design."""
+    return f"{row['words']} ({row['setting']['epochs']} epochs)"
 
 
 def _folds(numbers: list[int]) -> str:
@@ -130,12 +135,18 @@ def setting(content: Content) -> str:
     one = next(iter(rows))["setting"]
     words = " or ".join(map(str, epochs))
     precisions = {"bfloat16" if row["setting"]["bf16"] else "float32" for row in rows}
+    mixed = (
+        " Rows of\n  different numbers of epochs differ by them, not only by their design."
+        if len(epochs) > 1
+        else ""
+    )
     return (
         f"Trained for {words} epochs (theirs: 4) of {items_a_step(one)} pairs a step, encoder rate"
         f"\n  {one['encoder_rate']:g} (theirs: 2e-5), word embeddings and the lowest"
         f" {one['frozen_layers']} layers frozen, in"
         f"\n  {' or '.join(sorted(precisions))}. Levels are weighted equally in the loss, as"
         " published; our own recipe weights\n  rare levels up."
+        f"{mixed}"
     )
 
 
