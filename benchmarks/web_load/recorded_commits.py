@@ -7,7 +7,7 @@ packs, encrypts and encodes the rows while they are recorded.
 import re
 import select
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
@@ -60,16 +60,23 @@ class RecordingStore(Store):
 
     _recording: Connection | None = None
 
-    def transaction(self, **options: Any) -> AbstractContextManager[Connection]:
+    @contextmanager
+    def transaction(self, **options: Any) -> Iterator[Connection]:
         """While commits are recorded, the transaction that will be rolled back."""
-        return super().transaction(**options) if self._recording is None else self._kept()
+        if self._recording is not None:
+            yield self._recording
+            return
+        with super().transaction(**options) as connection:
+            yield connection
 
-    def reading(self, **options: Any) -> AbstractContextManager[Connection]:
+    @contextmanager
+    def reading(self, **options: Any) -> Iterator[Connection]:
         """While commits are recorded, the transaction that will be rolled back."""
-        return super().reading(**options) if self._recording is None else self._kept()
-
-    def _kept(self) -> AbstractContextManager[Connection]:
-        return nullcontext(self._recording)
+        if self._recording is not None:
+            yield self._recording
+            return
+        with super().reading(**options) as connection:
+            yield connection
 
     @contextmanager
     def recording(self) -> Iterator["Recorder"]:
