@@ -106,7 +106,8 @@ def _rows(results: Path, evaluation: Path) -> Iterator[tuple[str, str, Content |
 
 def named(row: Content) -> str:
     """A row's words, with its number of epochs: rows of unequal epochs do not show a design."""
-    return f"{row['words']} ({row['setting']['epochs']} epochs)"
+    epochs = row["setting"]["epochs"]
+    return f"{row['words']} ({epochs} {'epoch' if epochs == 1 else 'epochs'})"
 
 
 def _folds(numbers: list[int]) -> str:

@@ -141,7 +141,7 @@ def test_the_command_adds_rows_to_the_result_file(
     assert list(rows) == ["no_seeker", "bi_encoder", "no_rationales"]
     page = (tmp_path / "baselines.md").read_text("utf-8")
     assert "| three independent bi-encoders, as published | not measured here |" in page
-    assert "| -seeker post: response alone | 0 |" in page
+    assert "| -seeker post: response alone (1 epoch) | 0 |" in page
     head = rows["bi_encoder"]["heads"]["explorations"]
     assert {"accuracy", "macro_f1", "mcc", "token_f1", "iou_f1"} <= set(head)
     assert "token_f1" not in rows["no_rationales"]["heads"]["explorations"]
