@@ -93,8 +93,6 @@ Where a method ran on fewer folds, compare the column of fold 0.
 - {cost_note}
 - Published figures are in [Evaluation](../evaluation.md#epitome-levels); they are from other
   splits, most of them also from other encoders, and belong in no column of this table.
-- The bi-encoder's rows were trained for different numbers of epochs, which
-  [Baselines](baselines.md#levels) names; rows of unequal epochs do not compare designs.
 - "{missing}": the command exists and is tested, but was not run on these folds.
 
 ## Commands
