@@ -40,14 +40,13 @@ from models.data.split import DESCRIPTION, fold_of, key_of, split
 from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
 from models.head_graph import read_head
-from models.heads import ContextHead
+from models.heads import ContextHead, through_half
 from models.labels import HEADS
 from models.losses import HeadLoss
 from models.multitask import windows_of
 from models.train import command_line, label_counts
 from stream_app.contracts.events import Role
 from stream_app.inference import bundle as bundles
-from stream_app.inference import turn_vectors
 from stream_app.inference.bundle import Bundle
 from stream_app.inference.head_bundle import encoder_of
 from stream_app.inference.scorer import OnnxScorer
@@ -80,7 +79,7 @@ class FrozenHeads:
         """Logits by head; the rationale logits are zeros, as rationales are the encoder's."""
         if step.taught is None:
             raise ValueError("the step's turns have no vectors")
-        logits = self.head(*windows_of(step.taught, step.targets))
+        logits = self.head(*windows_of(through_half(step.taught), step.targets))
         by_name = {head.name: values for head, values in zip(HEADS, logits, strict=True)}
         return by_name, [torch.zeros_like(chunk.rationale) for chunk in step.chunks]
 
@@ -93,7 +92,8 @@ def encode(segments: Sequence[Segment], scorer: OnnxScorer) -> None:
     for first in range(0, len(texts), AT_A_TIME):
         some = texts[first : first + AT_A_TIME]
         for text, found in zip(some, scorer.encode(some, [Role.CLIENT] * len(some)), strict=True):
-            vectors[text] = torch.from_numpy(turn_vectors.unpack([found.vectors])[0])
+            held = torch.frombuffer(bytearray(found.vectors), dtype=torch.float16)
+            vectors[text] = held.reshape(2, -1).float()
     for turn in turns:
         turn.taught = vectors[turn.turn.text]
 
@@ -122,7 +122,7 @@ def learn(
             step = collate(order[first : first + recipe.segments], TRAINING, chance)
             if step.taught is None or not step.targets.labels:
                 continue
-            fused = trained.fuse(*windows_of(step.taught, step.targets))
+            fused = trained.fuse(*windows_of(through_half(step.taught), step.targets))
             loss = torch.zeros(())
             for name, (labelled, target) in step.targets.labels.items():
                 logits = trained.tasks[name](fused[labelled])

@@ -37,7 +37,6 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
-from stream_app.inference import turn_vectors
 from stream_app.inference.probe import TurnProbe
 from stream_app.inference.scorer import OnnxScorer
 
@@ -86,8 +85,8 @@ class Encoded:
             for start in range(0, len(texts), 256)
             for item in self._scorer.encode(texts[start : start + 256])
         )
-        rows = turn_vectors.unpack([item.vectors for item in encoded])
-        return rows.reshape(len(rows), -1).astype(np.float64)
+        rows = [np.frombuffer(item.vectors, dtype=np.float16) for item in encoded]
+        return np.stack(rows).astype(np.float64)
 
     def heads(self, texts: list[str]) -> dict[str, list[float]]:
         """The bundle's head outputs for the texts as client turns without context."""

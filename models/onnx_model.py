@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,8 @@ import torch
 from torch import Tensor
 
 from models.batches import SLOTS, Step, Targets
+from models.heads import through_half
 from models.labels import HEADS
-from stream_app.inference import turn_vectors
 
 ENCODER_OUTPUTS = ("vectors", "rationale_logits")
 HEAD_OUTPUTS = tuple(head.name for head in HEADS)
@@ -32,22 +31,12 @@ class OnnxModel:
     """A bundle's two graphs as a scorer of steps (see `models.evaluate.predict.Scorer`).
 
     With `alone` every turn is encoded singly, as in the service if results depend on the batch.
-    `rounding` is what happens to vectors between the graphs; by default what the service does.
     """
 
-    def __init__(
-        self,
-        encoder: Path,
-        head: Path,
-        *,
-        threads: int = 1,
-        alone: bool = False,
-        rounding: Callable[[Tensor], Tensor] | None = None,
-    ) -> None:
+    def __init__(self, encoder: Path, head: Path, *, threads: int = 1, alone: bool = False) -> None:
         self.encoder = session(encoder, threads)
         self.head = session(head, threads)
         self.alone = alone
-        self.rounding = rounding or as_stored
         self.names = [output.name for output in self.head.get_outputs()]
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,12 +71,7 @@ class OnnxModel:
             encoded, logits = self.encode(chunk.input_ids, chunk.attention_mask)
             vectors[chunk.turns] = encoded
             chunk_logits.append(logits)
-        return self.score(head_inputs(self.rounding(vectors), step.targets)), chunk_logits
-
-
-def as_stored(vectors: Tensor) -> Tensor:
-    """Vectors [turns, 2, hidden] as a window stores them."""
-    return torch.from_numpy(turn_vectors.unpack(turn_vectors.pack(vectors.numpy())))
+        return self.score(head_inputs(through_half(vectors), step.targets)), chunk_logits
 
 
 def session(graph: Path | bytes, threads: int = 1) -> ort.InferenceSession:

@@ -10,8 +10,6 @@ import sys
 from collections import defaultdict, deque
 from typing import Any
 
-import numpy as np
-
 from benchmarks.clocks import ModelClock
 from benchmarks.consumers import polling
 from benchmarks.consumers.job import Row, as_json, job
@@ -19,7 +17,6 @@ from stream_app.contracts.events import Turn
 from stream_app.contracts.scores import Stage
 from stream_app.core.window import ScoringRequest, WindowPolicy, WindowState, WindowTurn, push
 from stream_app.inference import bundle as bundles
-from stream_app.inference import turn_vectors
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.inference.tokenizer import TextTokenizer
@@ -83,7 +80,6 @@ class EncodeWindow:
             targets.append(window[-1 - min(AFTER, len(window) - 1)])
             texts.append(" ".join(said.text for said in window))
         encoded = self._scorer.encoder.encode(self._tokenizer.tokenize(texts))
-        packed = turn_vectors.pack(np.stack([output.vectors for output in encoded]))
         heads = self._scorer.score(
             [
                 ScoringRequest(
@@ -93,13 +89,13 @@ class EncodeWindow:
                         turn.occurred_at,
                         0,
                         0,
-                        vectors,
+                        output.vectors.tobytes(),
                         {},
                     ),
                     Stage.FINAL,
                     [],
                 )
-                for turn, vectors in zip(targets, packed, strict=True)
+                for turn, output in zip(targets, encoded, strict=True)
             ]
         )
         return [

@@ -31,11 +31,11 @@ CUDA_BUDGET: Final = 8192
 class TokenOutput(Struct, frozen=True):
     """One text's encoding.
 
-    ``vectors``: float32 [2, hidden], first-token state and mean of the token states.
+    ``vectors``: float16 [2, hidden], first-token state and mean of the token states.
     ``rationale``: float32 [tokens, mechanisms], probabilities.
     """
 
-    vectors: npt.NDArray[np.float32]
+    vectors: npt.NDArray[np.float16]
     rationale: npt.NDArray[np.float32]
 
 
@@ -73,7 +73,7 @@ class TurnEncoder:
 
     def run(
         self, texts: Sequence[Tokens], batch: Batch
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    ) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float32]]:
         """Run one padded batch; return vectors [rows, 2, hidden] and rationale logits."""
         ids = np.zeros((batch.rows, batch.tokens), np.int64)
         mask = np.zeros((batch.rows, batch.tokens), np.int64)
@@ -87,7 +87,7 @@ class TurnEncoder:
         vectors, logits = self.session.run(
             ["vectors", "rationale_logits"], {"input_ids": ids, "attention_mask": mask}
         )
-        return vectors.astype(np.float32, copy=False), logits
+        return vectors.astype(np.float16), logits
 
 
 def batch_limits(spec: EncoderSpec, provider: Provider, threads: int) -> BatchLimits | Shapes:

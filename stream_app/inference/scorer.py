@@ -14,7 +14,6 @@ from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.ports import Encoding, HeadScores
 from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest
-from stream_app.inference import turn_vectors
 from stream_app.inference.bundle import Bundle
 from stream_app.inference.calibration import Decisions, choose_labels, rounded
 from stream_app.inference.encoder import TokenOutput, TurnEncoder
@@ -131,21 +130,17 @@ class OnnxScorer:
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """Encode each text once; see ``core.ports.Scorer``."""
-        if not texts:
-            return []
         tokens = self.tokenizer.tokenize(texts)
-        outputs = self.encoder.encode(tokens)
-        packed = turn_vectors.pack(np.stack([output.vectors for output in outputs]))
-        encoded = zip(texts, tokens, outputs, packed, strict=True)
+        encoded = zip(texts, tokens, self.encoder.encode(tokens), strict=True)
         return [
             Encoding(
-                vectors=vectors,
+                vectors=output.vectors.tobytes(),
                 rationales=self._rationales(
                     item, output, text, roles[index] if roles is not None else None
                 ),
                 truncated=item.truncated,
             )
-            for index, (text, item, output, vectors) in enumerate(encoded)
+            for index, (text, item, output) in enumerate(encoded)
         ]
 
     def _rationales(
@@ -196,8 +191,8 @@ class OnnxScorer:
         ]
         if not self._probes or not of_clients:
             return
-        turns = [requests[i].turn.vectors for i in of_clients]
-        vectors = turn_vectors.unpack(turns).reshape(len(turns), -1)
+        raw = b"".join([requests[i].turn.vectors for i in of_clients])
+        vectors = np.frombuffer(raw, np.float16).reshape(len(of_clients), -1)
         for name, probe in self._probes.items():
             yes = np.rint(probe.probabilities(vectors) * SCALE)
             shares = (np.stack([SCALE - yes, yes], axis=-1) / SCALE).tolist()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stream_app.contracts.events import Role
 from stream_app.core.intent_file import MAX_EXAMPLES, MIN_EXAMPLES, IntentFileError
 from stream_app.core.intents import Intent, IntentSet
-from stream_app.inference import intent_files, turn_vectors
+from stream_app.inference import intent_files
 from stream_app.inference.intent_model import collect, fit, left_out_hits, units
 from stream_app.inference.intents import IntentComparer
 
@@ -24,7 +24,7 @@ def vector(text: str) -> bytes:
     seed = int.from_bytes(text.encode()[:40].ljust(40), "little") % (1 << 32)
     mean = np.random.default_rng(seed).normal(size=HIDDEN)
     mean[TOPICS.get(text.split(" ", maxsplit=1)[0], HIDDEN - 1)] += 12.0
-    return turn_vectors.pack(np.stack([np.zeros(HIDDEN), mean])[None])[0]
+    return np.concatenate([np.zeros(HIDDEN), mean]).astype(np.float16).tobytes()
 
 
 def sentences(topic: str, count: int) -> tuple[str, ...]:
@@ -101,8 +101,8 @@ def test_counter_examples_are_no_hits() -> None:
 
 def test_degenerate_vectors_are_no_error() -> None:
     """A text of which nothing is left, and intents that cannot be told apart."""
-    flat = [np.zeros((2, HIDDEN)), np.full((2, HIDDEN), np.inf)]
-    nothing, endless = turn_vectors.pack(np.stack(flat))
+    nothing = np.zeros(2 * HIDDEN, np.float16).tobytes()
+    endless = np.full(2 * HIDDEN, np.inf, np.float16).tobytes()
     assert comparer(REFUND).hits([nothing, endless], [Role.CLIENT] * 2) == [{}, {}]
     known = IntentSet((REFUND,))
     collected = collect(known, ())
