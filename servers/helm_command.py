@@ -1,4 +1,4 @@
-"""Helm, for the chart in ``servers/helm/rapport``: ``.ci/servers`` builds it from ``go.mod``."""
+"""Helm, for the chart in ``servers/helm/rapport``: ``make build/helm`` builds it from ``go.mod``."""
 
 import shutil
 import subprocess
@@ -58,5 +58,5 @@ def _options(values: Sequence[Path]) -> list[str]:
 def _program() -> str:
     found = str(BUILT) if BUILT.is_file() else shutil.which("helm")
     if found is None:
-        raise HelmMissing("Helm 3 is not installed: `.ci/servers` builds it (Go 1.24 or later)")
+        raise HelmMissing("Helm 3 is not installed: `make build/helm` builds it (Go 1.24 or later)")
     return found

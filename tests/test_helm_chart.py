@@ -27,6 +27,8 @@ from stream_app.worker.health import Health, HealthLimits
 from tests.chaos.workers import SLOWEST_STOP
 from tests.conftest import _missing
 
+pytestmark = pytest.mark.slow
+
 ROOT: Final = Path(__file__).parents[1]
 SCHEMAS: Final = ROOT / "servers" / "helm" / "schemas"
 PODS: Final = ("Deployment", "Job")

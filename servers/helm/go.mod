@@ -1,4 +1,4 @@
-// The version of Helm that renders the chart in tests; .ci/servers builds it.
+// The version of Helm that renders the chart in tests; make build/helm builds it.
 module rapport/servers/helm
 
 go 1.24.0
