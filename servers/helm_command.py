@@ -1,4 +1,4 @@
-"""Helm, for the chart in ``servers/helm/rapport``: ``make build/helm`` builds it from ``go.mod``."""
+"""Helm, for the chart in ``servers/helm/rapport``; ``make build/helm`` builds it."""
 
 import shutil
 import subprocess
