@@ -263,9 +263,9 @@ def test_a_slow_client_gets_a_resync_and_memory_stays_bounded(live: Web) -> None
             quick.take()
         stream = Stream(response)
         seen = stream.until(is_("resync"))
-        here = about("still-there")
+        here, marker = about("still-there"), session_of(live, "still-there")
         while not here(seen[-1]):  # the rest of the flood, on another partition, may swallow it
-            live.publish(session_of(live, "still-there"))
+            live.publish(marker)
             seen += stream.until(lambda event: here(event) or is_("resync")(event))
     assert len(seen) < 250 * len(scores)
 
