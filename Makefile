@@ -88,7 +88,8 @@ format: $(DEV_STAMP) ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-build/helm: servers/helm/go.mod servers/helm/go.sum ## Build Helm with Go, not optimised, which takes a quarter less time
+# Not optimised, which takes a quarter less time.
+build/helm: servers/helm/go.mod servers/helm/go.sum
 	mkdir -p $(@D)
 	cd servers/helm && CGO_ENABLED=0 $(NICE) go build -gcflags='all=-N -l' -ldflags='-s -w' -o ../../$@ helm.sh/helm/v3/cmd/helm
 
@@ -143,6 +144,7 @@ evaluate: train-env ## Regenerate docs/evaluation from the folds
 
 methods: train-env ## Run the published methods on our folds, and compare all (hours on two cores)
 	$(TRAIN_PY) -m models.methods.frozen_levels $(DATA_DIR)
+	$(TRAIN_PY) -m models.masked_language $(DATA_DIR)
 	$(TRAIN_PY) -m models.methods.bi_encoder $(DATA_DIR)
 	$(TRAIN_PY) -m models.methods.micromodels.few_seeds $(DATA_DIR)
 	$(TRAIN_PY) -m models.methods.window_classifier $(DATA_DIR)
