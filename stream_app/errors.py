@@ -10,6 +10,7 @@ RapportError
 ├── ProviderError        the requested execution provider is not in use
 ├── StoreError           the database rejected the statement; a retry does not help
 │   ├── StoreUnavailable the database cannot be reached; retry
+│   │   └── RolledBack   a concurrent transaction was in the way; repeat the whole one
 │   ├── RowRefused       the database rejects these values; other rows may be accepted
 │   ├── StaleState       another worker has updated the session since it was read
 │   ├── DatabaseWentBack an older database took the place of this one; read the log again
@@ -106,6 +107,10 @@ class StoreError(RapportError):
 
 class StoreUnavailable(StoreError):
     """The database is currently unreachable; the operation can be retried."""
+
+
+class RolledBack(StoreUnavailable):
+    """The database rolled the transaction back because of a concurrent one; repeat it."""
 
 
 class RowRefused(StoreError):

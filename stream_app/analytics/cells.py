@@ -22,8 +22,8 @@ from stream_app.analytics.hidden_cells import (
     Size,
     hidden,
 )
-from stream_app.analytics.periods import end_of
 from stream_app.contracts.events import Role
+from stream_app.core.reporting_months import end_of
 from stream_app.store.rollup_marks import OF_A_COUNSELLOR
 from stream_app.store.tables import (
     ROLLED_UP,

@@ -33,6 +33,7 @@ from stream_app.store.tables import (
     rollup_turns,
     session_scores,
     session_speakers,
+    sessions,
 )
 
 TASK: Final = "rollups"
@@ -103,6 +104,8 @@ def _apply(connection: Connection) -> int:
     moved = _archived().where(archived_sessions.c.session_id.in_(sorted(changed)))
     changed -= set(connection.scalars(moved))
     lost = bool(due)
+    if lost:
+        _delete_erased(connection, due)
     ids = sorted(changed)
     due |= set(_months(connection, ids))
     for table in _OF_SESSIONS:
@@ -113,6 +116,19 @@ def _apply(connection: Connection) -> int:
     _compute(connection, due)
     connection.execute(sa.delete(rollup_marks).where(rollup_marks.c.id.in_([m.id for m in marks])))
     return max(len(marks), 1)
+
+
+def _delete_erased(connection: Connection, months: Iterable[date]) -> None:
+    """Delete the rows of sessions that were erased while an earlier update computed them."""
+    for table in _OF_SESSIONS:
+        known = sa.select(sessions.c.session_id).where(sessions.c.session_id == table.c.session_id)
+        connection.execute(
+            sa.delete(table).where(
+                table.c.month.in_(sorted(months)),
+                ~known.exists(),
+                table.c.session_id.not_in(_archived()),
+            )
+        )
 
 
 def _archived() -> sa.Select[tuple[str]]:

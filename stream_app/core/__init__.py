@@ -31,6 +31,7 @@ __all__ = [
     "ports",
     "practice",
     "recorded_session",
+    "reporting_months",
     "restrictions",
     "routes_file",
     "routing",

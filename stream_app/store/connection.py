@@ -26,7 +26,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from stream_app.errors import RowRefused, StoreError, StoreUnavailable
+from stream_app.errors import RolledBack, RowRefused, StoreError, StoreUnavailable
 from stream_app.sealing.sources import OTHERS, OWNER_ONLY
 from stream_app.store import statements, tables
 from stream_app.store.rows import Row
@@ -47,6 +47,8 @@ SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `
 _DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 _UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
 _DATA_ERRORS: Final = ("22", "23", "54")
+_ROLLED_BACK: Final = "40"
+"""PostgreSQL: class of errors after a deadlock or a serialisation failure."""
 """Classes of PostgreSQL's SQLSTATE: data exceptions, constraint violations, exceeded limits."""
 
 
@@ -377,8 +379,10 @@ def _is_schema_missing(problem: DBAPIError) -> bool:
 
 
 def _unavailable(problem: DBAPIError) -> StoreUnavailable:
-    reason = _reason(problem)
-    if "certificate" in reason and not getattr(problem.orig, "sqlstate", None):  # libpq's words
+    reason, state = _reason(problem), getattr(problem.orig, "sqlstate", None)
+    if state is not None and str(state).startswith(_ROLLED_BACK):
+        return RolledBack(f"another transaction was in the way: {reason}; try again")
+    if "certificate" in reason and not state:  # libpq's words
         return StoreUnavailable(
             f"the database's certificate was refused: {reason}; check the host, sslmode and "
             "sslrootcert in RAPPORT_DATABASE_URL"

@@ -14,8 +14,10 @@ from typing import Final
 import sqlalchemy as sa
 from msgspec import Struct
 from sqlalchemy import Connection
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from stream_app.core.ports import Message
+from stream_app.errors import RolledBack
 from stream_app.store import audit_subjects, erasure_receipts, rollup_marks, tables
 from stream_app.store import outbox as outbox_codec
 from stream_app.store.erasure_receipts import Removed
@@ -23,18 +25,22 @@ from stream_app.store.holds import refuse_held
 from stream_app.store.repository import Store
 
 SESSIONS_PER_BATCH: Final = 200
+_ATTEMPTS: Final = 5
 _FIRST: Final = (tables.session_states, tables.sessions, tables.session_keys)
+_LAST: Final = (tables.rollup_turns, tables.rollup_sessions, tables.rollup_marks)
 SESSION_TABLES: Final = (
     *_FIRST,
     *(
         table
         for table in tables.metadata.sorted_tables
-        if "session_id" in table.c and table not in (*_FIRST, tables.holds)
+        if "session_id" in table.c and table not in (*_FIRST, *_LAST, tables.holds)
     ),
+    *_LAST,
 )
 """States and sessions first: this waits for concurrent writers, and makes later ones fail.
 
-A session with a row in ``holds`` is not erased.
+The roll-ups last, in the order in which they are computed. A session with a row in ``holds`` is not
+erased.
 """
 CLOCK_TOLERANCE: Final = timedelta(minutes=10)
 
@@ -62,6 +68,16 @@ class Erased(Struct, frozen=True):
     outbox_ids: list[int]
     scrubbed: bool
     receipts: list[int]
+
+
+class _ErasedOne(Struct, frozen=True):
+    """What the erasure of one session did; see ``Erased``."""
+
+    removed: Counter[str]
+    reasons: int
+    audited: int
+    outbox_ids: list[int]
+    receipt: int
 
 
 def sessions_of(store: Store, speaker_id: str) -> list[str]:
@@ -101,27 +117,36 @@ def erase(
     for some in _batches(session_ids):
         with store.transaction() as connection:
             refuse_held(connection, some)
-    total: Counter[str] = Counter()
-    reasons = audited = 0
-    outbox_ids: list[int] = []
-    receipts = []
-    for key in session_ids:
-        digest = store.privacy.pseudonym(key)
-        with store.transaction() as connection:
-            refuse_held(connection, [key])
-            store.upsert(connection, tables.erasures, [{"digest": digest, "at": now}], keep=True)
-            archived = _count(connection, tables.archived_sessions, [key]) > 0
-            cleared = _delete_mute_reasons(connection, [key])
-            removed = delete_sessions(connection, [key])
-            entries = audit_subjects.erase_session(connection, key, digest)
-            what = Removed(dict(removed), cleared, entries)
-            receipts.append(
-                erasure_receipts.add(connection, digest, key, what, now, archived=archived)
-            )
-            outbox_ids += _notify_consumers(connection, [key], topics, now)
-        total += removed
-        reasons, audited = reasons + cleared, audited + entries
-    return Erased(total, reasons, audited, outbox_ids, store.scrub(), receipts)
+    trying = Retrying(
+        retry=retry_if_exception_type(RolledBack),
+        wait=wait_random(max=0.2),
+        stop=stop_after_attempt(_ATTEMPTS),
+        reraise=True,
+    )
+    erased = [trying(_erase_one, store, key, now, topics) for key in session_ids]
+    return Erased(
+        sum((one.removed for one in erased), Counter()),
+        sum(one.reasons for one in erased),
+        sum(one.audited for one in erased),
+        [outbox_id for one in erased for outbox_id in one.outbox_ids],
+        store.scrub(),
+        [one.receipt for one in erased],
+    )
+
+
+def _erase_one(store: Store, key: str, now: datetime, topics: Sequence[str]) -> _ErasedOne:
+    digest = store.privacy.pseudonym(key)
+    with store.transaction() as connection:
+        refuse_held(connection, [key])
+        store.upsert(connection, tables.erasures, [{"digest": digest, "at": now}], keep=True)
+        archived = _count(connection, tables.archived_sessions, [key]) > 0
+        cleared = _delete_mute_reasons(connection, [key])
+        removed = delete_sessions(connection, [key])
+        entries = audit_subjects.erase_session(connection, key, digest)
+        what = Removed(dict(removed), cleared, entries)
+        receipt = erasure_receipts.add(connection, digest, key, what, now, archived=archived)
+        outbox_ids = _notify_consumers(connection, [key], topics, now)
+    return _ErasedOne(removed, cleared, entries, outbox_ids, receipt)
 
 
 def forget_counsellor(store: Store, speaker_id: str) -> Counter[str]:
@@ -238,7 +263,8 @@ def _notify_consumers(
 def _delete_unpublished(connection: Connection, keys: set[bytes]) -> int:
     """Remove unpublished messages with these keys from the outbox; return their number."""
     table, deleted = tables.outbox, 0
-    for row in connection.execute(sa.select(table.c.id, table.c.messages)).all():
+    query = sa.select(table.c.id, table.c.messages).order_by(table.c.id)
+    for row in connection.execute(query).all():
         messages = outbox_codec.unpack(row.messages)
         kept = [message for message in messages if message.key not in keys or not message.value]
         if len(kept) == len(messages):

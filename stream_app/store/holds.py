@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from stream_app.errors import RapportError
+from stream_app.store import session_locks
 from stream_app.store.audit import AuditAction, record
 from stream_app.store.connection import Database
 from stream_app.store.repository import Store
@@ -44,11 +45,12 @@ def add(store: Store, session_id: str, reason: str, person: str, now: datetime) 
         raise HoldError(f"a hold needs a reason of at most {MAX_REASON_CHARS} characters")
     row = {"session_id": session_id, "reason": reason, "person": person, "at": now}
     with store.transaction() as connection:
-        locked = _locked(connection, [session_id])
+        stored = sa.select(sessions.c.session_id).where(sessions.c.session_id == session_id)
         moved = sa.select(archived_sessions.c.month).where(
             archived_sessions.c.session_id == session_id
         )
-        if not locked and connection.scalar(moved) is None:
+        locked = connection.scalar(stored.with_for_update())  # it is not erased meanwhile
+        if locked is None and connection.scalar(moved) is None:
             raise HoldError("no such session is stored")
         if held(connection, [session_id]):
             raise HoldError("this session is already on legal hold")
@@ -84,7 +86,7 @@ def refuse_held(connection: Connection, session_ids: Sequence[str]) -> None:
     Raises:
         SessionHeld: at least one is on hold.
     """
-    _locked(connection, session_ids)
+    session_locks.lock(connection, session_ids)
     if count := len(held(connection, session_ids)):
         raise SessionHeld(
             f"{count} of {len(session_ids)} sessions are on legal hold, so none was erased: "
@@ -101,9 +103,3 @@ def held(connection: Connection, session_ids: Sequence[str]) -> set[str]:
 def not_held(session_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
     """Condition of a query with this column of session ids."""
     return ~sa.exists().where(holds.c.session_id == session_id)
-
-
-def _locked(connection: Connection, session_ids: Sequence[str]) -> list[str]:
-    """Lock the sessions' rows; return the ids of stored ones."""
-    query = sa.select(sessions.c.session_id).where(sessions.c.session_id.in_(session_ids))
-    return list(connection.scalars(query.order_by(sessions.c.session_id).with_for_update()))

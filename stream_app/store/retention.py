@@ -17,7 +17,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store import erasure, tables
+from stream_app.store import erasure, session_locks, tables
 from stream_app.store.claims import claim
 from stream_app.store.holds import not_held
 from stream_app.store.ingest_keys import KEEP_FOR
@@ -108,15 +108,15 @@ def _states(store: Store, before: datetime) -> Iterator[Counter[str]]:
 
 def _sessions(store: Store, before: datetime) -> Iterator[Counter[str]]:
     table = tables.sessions
-    query = (
-        sa.select(table.c.session_id)
-        .where(table.c.stored_at < before, not_held(table.c.session_id))
-        .limit(SESSIONS_PER_BATCH)
-        .with_for_update()
+    query = sa.select(table.c.session_id).where(
+        table.c.stored_at < before, not_held(table.c.session_id)
     )
     while True:
         with store.transaction() as connection:
-            old = list(connection.scalars(query))
+            found = list(connection.scalars(query.limit(SESSIONS_PER_BATCH)))
+            session_locks.lock(connection, found)
+            # without those that were written, or put on hold, before they were locked
+            old = list(connection.scalars(query.where(table.c.session_id.in_(found))))
             removed = erasure.delete_sessions(connection, old) if old else Counter[str]()
         if not removed:
             return

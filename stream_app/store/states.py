@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -168,7 +169,11 @@ class SessionStates:
         return self._found(query, bundle)
 
     def write(self, connection: Connection, values: list[Row]) -> None:
-        """Compare and swap on ``version``, so that a zombie worker cannot overwrite new states."""
+        """Compare and swap on ``version``, so that a zombie worker cannot overwrite new states.
+
+        In the order of the ids, as all who lock several states.
+        """
+        values = sorted(values, key=itemgetter("session_id"))
         new = [row for row in values if row["was"] == 0]
         known = [row for row in values if row["was"]]
         written = self._new_states.run(connection, new) if new else 0

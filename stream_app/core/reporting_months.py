@@ -7,6 +7,15 @@ ISO year does.
 from datetime import date, timedelta
 
 
+def monday_of(day: date) -> date:
+    """The Monday of a day's week.
+
+    >>> monday_of(date(2026, 7, 5))
+    datetime.date(2026, 6, 29)
+    """
+    return day - timedelta(days=day.weekday())
+
+
 def month_of(week: date) -> date:
     """The first of the reporting month of the week that begins on this Monday.
 
@@ -23,7 +32,7 @@ def first_week(month: date) -> date:
     (datetime.date(2026, 6, 29), datetime.date(2026, 5, 4))
     """
     fourth = month.replace(day=4)
-    return fourth - timedelta(days=fourth.weekday())
+    return monday_of(fourth)
 
 
 def end_of(month: date) -> date:
