@@ -145,6 +145,8 @@ methods: train-env ## Run the published methods on our folds, and compare all (h
 	$(TRAIN_PY) -m models.methods.micromodels.few_seeds $(DATA_DIR)
 	$(TRAIN_PY) -m models.methods.window_classifier $(DATA_DIR)
 	$(TRAIN_PY) -m models.methods.transfer $(DATA_DIR)
+	for kind in bottleneck lora; do \
+	  $(TRAIN_PY) -m models.methods.transfer --layers $$kind --source "Epitome EX" --target "Epitome ER" --epochs 6 $(DATA_DIR) || exit 1; done
 	$(TRAIN_PY) -m models.methods.low_resource $(DATA_DIR)
 	$(TRAIN_PY) -m models.compare $(DATA_DIR)
 

@@ -40,6 +40,12 @@ def parts(names: list[str], data_dir: Path | None, fold: int, most: tuple[int, i
         raise SystemExit(f"error: {problem}") from problem
 
 
+def _others(stored: list[dict[str, Any]], measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of pairs that were not measured anew."""
+    new = [(row["kind"], row["source"], row["target"]) for row in measured]
+    return [row for row in stored if (row["kind"], row["source"], row["target"]) not in new]
+
+
 def main(
     source: Annotated[
         list[str] | None, typer.Option(help="With --layers: intermediate tasks.")
@@ -73,7 +79,7 @@ def main(
         data = parts([*(source or ()), *(target or ())], data_dir, fold, most)
         content = run(data[: len(source or ())], data[len(source or ()) :], layers, epochs, encoder)
         stored = results.read("transfer_layers", out) or {"fold": fold, "transfers": []}
-        stored["transfers"] += rounded(content)
+        stored["transfers"] = [*_others(stored["transfers"], content), *rounded(content)]
         out.mkdir(parents=True, exist_ok=True)
         write_json(out / "transfer_layers.json", stored)
     else:

@@ -169,6 +169,15 @@ def importance(content: Content) -> tuple[str, str]:
     return words, table(("feature", "loss in R²"), rows)
 
 
+INSIDE = """\
+The paper's own form: an adapter after each layer's feed-forward block (bottleneck), or low-rank
+updates of queries and values (LoRA). The stack has the adapters of two tasks and was trained for
+twice as many steps as the baseline, so that a gain is not transfer alone. Where source and target
+are the same task, the row shows how much of it that is.
+
+"""
+
+
 def layers(content: Content) -> str:
     """Adapters and LoRA inside the encoder."""
     if not content:
@@ -178,8 +187,10 @@ def layers(content: Content) -> str:
         sign = SIGNS[verdict(row["score"] - row["base"], row["p"])]
         scored = f"{percent(row['score'])} {sign}".strip()
         names = (row["kind"], row["source"], row["target"])
-        rows.append((*names, str(row["train"]), percent(row["base"]), scored))
-    return table(("kind", "source", "target", "items", "baseline", "stacked"), rows, left=3)
+        trained = (str(row["train"]), str(row["epochs"]))
+        rows.append((*names, *trained, percent(row["base"]), scored))
+    columns = ("kind", "source", "target", "items", "epochs", "baseline", "stacked")
+    return INSIDE + table(columns, rows, left=3)
 
 
 def write(content: Content, inside: Content, folder: Path = FOLDER) -> Path:
