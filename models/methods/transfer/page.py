@@ -172,8 +172,8 @@ def importance(content: Content) -> tuple[str, str]:
 INSIDE = """\
 The paper's own form: an adapter after each layer's feed-forward block (bottleneck), or low-rank
 updates of queries and values (LoRA). The stack has the adapters of two tasks and was trained for
-twice as many steps as the baseline, so that a gain is not transfer alone. Where source and target
-are the same task, the row shows how much of it that is.
+twice as many steps as the baseline, so that a gain is not transfer alone. How much of it the steps
+bring would be shown by a stack of the target on itself, which was not measured.
 
 """
 
