@@ -12,6 +12,7 @@ RapportError
 │   ├── StoreUnavailable the database cannot be reached; retry
 │   │   └── RolledBack   a concurrent transaction was in the way; repeat the whole one
 │   ├── RowRefused       the database rejects these values; other rows may be accepted
+│   │   └── RowExists    it already has a row with this key
 │   ├── StaleState       another worker has updated the session since it was read
 │   ├── DatabaseWentBack an older database took the place of this one; read the log again
 │   └── SealingError     a key is missing, or a value cannot be decrypted
@@ -115,6 +116,10 @@ class RolledBack(StoreUnavailable):
 
 class RowRefused(StoreError):
     """The database or its driver refuses these values; other rows may be accepted."""
+
+
+class RowExists(RowRefused):
+    """The database already has a row with this key."""
 
 
 class StaleState(StoreError):

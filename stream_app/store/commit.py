@@ -15,6 +15,7 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.core.batch import BatchResult, StoredTurn
 from stream_app.core.ports import LogPosition, Message
 from stream_app.core.session_state import Versioned
+from stream_app.errors import RowExists
 from stream_app.sealing.envelope import seal
 from stream_app.store import outbox as outbox_codec
 from stream_app.store import rows, tables, windows
@@ -26,6 +27,9 @@ from stream_app.store.states import SessionStates
 from stream_app.store.stored_positions import StoredPositions
 
 _INSERT_OUTBOX: Final = sa.insert(tables.outbox)
+_OF_A_TURN: Final = (tables.turns, tables.turn_scores)
+"""Tables with most rows: those of a turn that a session's state does not have yet are new, unless
+the state was lost."""
 
 
 class Write(Enum):
@@ -170,11 +174,21 @@ def commit(
 
     The versions in ``result.sessions`` are incremented after the transaction.
     """
-    with database.transaction() as connection:
-        stored_positions.advance(connection, positions, prepared.now)
-        outbox_id = _write(connection, database, states, session_keys, prepared, messages)
-        if published:
-            outbox_codec.delete(connection, published, database.engine.dialect.name)
+
+    def write(*, new: bool) -> int | None:
+        with database.transaction() as connection:
+            stored_positions.advance(connection, positions, prepared.now)
+            outbox_id = _write(
+                connection, database, states, session_keys, prepared, messages, new=new
+            )
+            if published:
+                outbox_codec.delete(connection, published, database.engine.dialect.name)
+        return outbox_id
+
+    try:
+        outbox_id = write(new=True)
+    except RowExists:
+        outbox_id = write(new=False)
     for session_id, versioned in result.sessions.items():
         versioned.version += 1
         versioned.key = prepared.keys[session_id]
@@ -193,7 +207,7 @@ def dry_run(
 ) -> None:
     """Write a batch and roll it back."""
     with suppress(_Rollback), database.transaction() as connection:
-        _write(connection, database, states, session_keys, prepared, messages)
+        _write(connection, database, states, session_keys, prepared, messages, new=False)
         raise _Rollback
 
 
@@ -204,12 +218,17 @@ def _write(
     session_keys: SessionKeys,
     prepared: Prepared,
     messages: Sequence[Message],
+    *,
+    new: bool,
 ) -> int | None:
+    """Write the rows; ``new``: the database has no rows of these turns yet."""
     states.write(connection, prepared.states)
     session_keys.write(connection, prepared.new_keys)
     for table, values, write in prepared.tables:
         if write is Write.UPDATE:
             database.update(connection, table, values)
+        elif new and table in _OF_A_TURN:
+            database.insert(connection, table, values)
         else:
             database.upsert(connection, table, values, keep=write is Write.KEEP)
     return _write_outbox(connection, messages, prepared.now)

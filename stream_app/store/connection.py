@@ -26,7 +26,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from stream_app.errors import RolledBack, RowRefused, StoreError, StoreUnavailable
+from stream_app.errors import RolledBack, RowExists, RowRefused, StoreError, StoreUnavailable
 from stream_app.sealing.sources import OTHERS, OWNER_ONLY
 from stream_app.store import statements, tables
 from stream_app.store.rows import Row
@@ -47,6 +47,8 @@ SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `
 _DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 _UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
 _DATA_ERRORS: Final = ("22", "23", "54")
+_KNOWN_KEY: Final = "23505"
+_KNOWN_KEYS: Final = ("SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE")
 _ROLLED_BACK: Final = "40"
 """PostgreSQL: class of errors after a deadlock or a serialisation failure."""
 """Classes of PostgreSQL's SQLSTATE: data exceptions, constraint violations, exceeded limits."""
@@ -151,6 +153,16 @@ class Database:
         dialect = self.engine.dialect.name
         keys = self._keys[table.name]
         statements.upsert(table, tuple(values[0]), keys, dialect, keep=keep).run(connection, values)
+
+    def insert(self, connection: Connection, table: Table, values: list[Row]) -> None:
+        """Insert new rows; PostgreSQL logs and does less than for ``upsert``.
+
+        Raises:
+            RowExists: one is not new; the transaction can only be rolled back.
+        """
+        if values:
+            dialect = self.engine.dialect.name
+            statements.insert(table, tuple(values[0]), dialect).run(connection, values)
 
     def update(self, connection: Connection, table: Table, values: list[Row]) -> None:
         """Replace rows that exist, or if some do not, insert or replace all.
@@ -360,7 +372,8 @@ def _store_error(problem: StatementError) -> StoreError:
     if _is_schema_missing(problem):
         return StoreError(SCHEMA_MISSING)
     if _is_data_error(problem):
-        return RowRefused(f"the database rejected the statement: {_reason(problem)}")
+        kind = RowExists if _is_known_key(problem) else RowRefused
+        return kind(f"the database rejected the statement: {_reason(problem)}")
     if isinstance(problem, OperationalError | InterfaceError):
         return _unavailable(problem)
     if problem.connection_invalidated:
@@ -388,6 +401,11 @@ def _unavailable(problem: DBAPIError) -> StoreUnavailable:
             "sslrootcert in RAPPORT_DATABASE_URL"
         )
     return StoreUnavailable(f"the database does not answer: {reason}")
+
+
+def _is_known_key(problem: DBAPIError) -> bool:
+    state = getattr(problem.orig, "sqlstate", None)
+    return state == _KNOWN_KEY or getattr(problem.orig, "sqlite_errorname", None) in _KNOWN_KEYS
 
 
 def _is_data_error(problem: DBAPIError) -> bool:

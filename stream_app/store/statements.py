@@ -78,6 +78,13 @@ def insert_new(table: Table, dialect: str) -> Statement:
 
 
 @cache
+def insert(table: Table, names: tuple[str, ...], dialect: str) -> Statement:
+    """An INSERT of these columns that fails if a row with the same key exists."""
+    insert = insert_for(table, dialect).values({name: sa.bindparam(name) for name in names})
+    return Statement(insert, table, dialect)
+
+
+@cache
 def upsert(
     table: Table, names: tuple[str, ...], keys: tuple[str, ...], dialect: str, *, keep: bool
 ) -> Statement:

@@ -98,11 +98,9 @@ def test_a_commit_that_changes_other_rows_than_the_recorded_one_fails(
     store: RecordingStore, url: str
 ) -> None:
     with store.recording() as recorder:
-        first, second, _ = record(store, recorder)
+        _, second, _ = record(store, recorder)
     replay = Replay(url, recorder.statements)
-    replay.commit(first)
-    replay.commit(second)
-    with pytest.raises(ReplayFailed, match="rows instead of"):
+    with pytest.raises(ReplayFailed, match="rows instead of"):  # the first has not been replayed
         replay.commit(second)
     replay.close()
 

@@ -83,10 +83,10 @@ def test_the_published_document_is_complete_and_up_to_date() -> None:
 
 
 def test_published_figures_are_not_from_quick_runs() -> None:
-    """At least five rounds, but for the load of the console: a round of it has 1,900 requests."""
+    """At least three rounds, but for the load of the console: a round of it has 1,900 requests."""
     for name in reports.PARTS:
         found = reports.read(name, reports.RESULTS)
-        rounds = 1 if name == "web" else 5
+        rounds = 1 if name == "web" else 3
         assert found is None or (not found.quick and found.rounds >= rounds)
 
 

@@ -1,5 +1,6 @@
 """A batch is written in one transaction, completely or not at all, and idempotently."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -242,6 +243,45 @@ def test_a_session_that_continues_without_its_state_keeps_what_is_known(
     kept = [*said, "started_at", "ended_at", "end_reason"]
     assert [after[name] for name in kept] == [before[name] for name in kept]
     assert after["team"] == "north"
+
+
+def test_new_turns_are_inserted_without_asking_for_conflicts(store: Store) -> None:
+    """PostgreSQL logs less for them."""
+    written = inserted(store, [turn(0), turn(1)])
+    assert {table for table, on_conflict in written if not on_conflict} >= {"turns", "turn_scores"}
+
+
+def test_turns_that_are_stored_without_a_state_are_kept(store: Store) -> None:
+    store.commit(process(LOG[:3]), MESSAGES)
+    before = rows(store, tables.turns)
+    with store.transaction() as connection:
+        for table in (tables.session_states, tables.window_turns):
+            connection.execute(sa.delete(table))
+    written = inserted(store, LOG[:5])
+    assert ("turns", False) in written, "tried first"
+    assert {("turns", True), ("turn_scores", True)} <= written
+    after = rows(store, tables.turns)
+    assert after[:3] == before
+    assert [row["seq"] for row in after] == [0, 1, 2, 3, 4]
+    keys = [(s["seq"], s["stage"]) for s in rows(store, tables.turn_scores)]
+    assert len(keys) == len(set(keys)) == 5 + 2
+    assert len(store.outbox_ids()) == 1 + 1, "one of each commit"
+
+
+def inserted(store: Store, events: list[bytes]) -> set[tuple[str, bool]]:
+    """The tables into which a commit of these events inserts, and whether ON CONFLICT is given."""
+    found = set()
+
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if match := re.match(r"INSERT INTO (\w+)", statement):
+            found.add((match[1], "ON CONFLICT" in statement))
+
+    sa.event.listen(store.engine, "before_cursor_execute", note)
+    try:
+        store.commit(process(events), MESSAGES)
+    finally:
+        sa.event.remove(store.engine, "before_cursor_execute", note)
+    return found
 
 
 def test_a_turn_that_was_spoken_earlier_moves_the_start(store: Store) -> None:
