@@ -41,7 +41,7 @@ def parts(names: list[str], data_dir: Path | None, fold: int, most: tuple[int, i
 
 
 def _others(stored: list[dict[str, Any]], measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of pairs that were not measured anew."""
+    """The rows of pairs that were not remeasured."""
     new = [(row["kind"], row["source"], row["target"]) for row in measured]
     return [row for row in stored if (row["kind"], row["source"], row["target"]) not in new]
 

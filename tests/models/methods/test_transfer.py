@@ -209,7 +209,7 @@ def test_the_command_writes_results_and_page(
     assert "Not measured here" in text
     pytest.importorskip("peft")
     options += ["--layers=bottleneck", "--source=News Empathy", "--target=Rated exchanges"]
-    for _ in range(2):  # a pair measured anew replaces its row
+    for _ in range(2):  # a remeasured pair replaces its row
         result = CliRunner().invoke(app, options, catch_exceptions=False)
         assert result.exit_code == 0
     text = (tmp_path / "transfer.md").read_text("utf-8")
