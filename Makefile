@@ -54,11 +54,10 @@ demo: install ## Run broker, worker, store and sample sessions on this machine; 
 
 test: check test-fast ## Lint, types, import directions and all but the slow tests
 
-# Without compiled tests each of the jobs would compile all of them, at the same time. With SLOW=yes
-# the slow tests, too: a run of their own would collect all tests and start the servers once more.
+# Without compiled tests each of the jobs would compile all of them, at the same time.
 test-fast: $(DEV_STAMP)
 	$(BIN)/python -m pytest -q --collect-only $(SERVICE) > /dev/null
-	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) $(if $(SLOW),,-m "not slow")
+	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "not slow"
 
 test-slow: $(DEV_STAMP) ## Whole services, browsers, fuzzing, soak, floods, emulated processors, benchmarks, screenshots
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m slow
@@ -115,7 +114,7 @@ test-models: check-models test-training ## Types and tests of models/ and export
 test-training: train-env
 	$(NICE) $(TRAIN)/bin/python -m pytest -n $(TRAIN_JOBS) $(BY_SCOPE) tests/models tests/export
 
-check-models: check train-env ## Lint, import checks and types, with those of models/ and export/
+check-models: train-env ## Types, with those of models/ and export/
 	$(NICE) $(TRAIN)/bin/mypy $(addprefix -p ,$(PACKAGES))
 
 DATA_DIR := $(if $(DATA),--data-dir $(DATA))
