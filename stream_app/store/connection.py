@@ -47,11 +47,11 @@ SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `
 _DRIVERS: Final = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 _UNDEFINED: Final = ("42P01", "42703")  # PostgreSQL: undefined table, undefined column
 _DATA_ERRORS: Final = ("22", "23", "54")
-_KNOWN_KEY: Final = "23505"
-_KNOWN_KEYS: Final = ("SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE")
-_ROLLED_BACK: Final = "40"
-"""PostgreSQL: class of errors after a deadlock or a serialisation failure."""
 """Classes of PostgreSQL's SQLSTATE: data exceptions, constraint violations, exceeded limits."""
+_ROLLED_BACK: Final = "40"
+"""Class of PostgreSQL's SQLSTATE after a deadlock or a serialisation failure."""
+_KNOWN_KEYS: Final = ("23505", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE")
+"""How PostgreSQL and SQLite say that a row with this key exists."""
 
 
 class Database:
@@ -404,8 +404,8 @@ def _unavailable(problem: DBAPIError) -> StoreUnavailable:
 
 
 def _is_known_key(problem: DBAPIError) -> bool:
-    state = getattr(problem.orig, "sqlstate", None)
-    return state == _KNOWN_KEY or getattr(problem.orig, "sqlite_errorname", None) in _KNOWN_KEYS
+    names = (getattr(problem.orig, name, None) for name in ("sqlstate", "sqlite_errorname"))
+    return any(name in _KNOWN_KEYS for name in names)
 
 
 def _is_data_error(problem: DBAPIError) -> bool:

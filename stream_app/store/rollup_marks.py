@@ -60,10 +60,9 @@ def _forget(connection: Connection, counsellors: Sequence[str], weeks: set[date]
     """Delete the counsellors' cells of these weeks, and what is known of those who are gone."""
     speakers = tables.session_speakers
     joined = tables.rollup_counsellors
-    left = sa.select(speakers.c.speaker).where(speakers.c.speaker.in_(counsellors))
-    connection.execute(
-        sa.delete(joined).where(joined.c.speaker.in_(counsellors), joined.c.speaker.not_in(left))
-    )
+    remaining = sa.select(speakers.c.speaker).where(speakers.c.speaker.in_(counsellors))
+    gone = joined.c.speaker.in_(counsellors) & joined.c.speaker.not_in(remaining)
+    connection.execute(sa.delete(joined).where(gone))
     for table in (tables.rollup_cells, tables.rollup_means):
         connection.execute(
             sa.delete(table).where(

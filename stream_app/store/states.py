@@ -171,7 +171,7 @@ class SessionStates:
     def write(self, connection: Connection, values: list[Row]) -> None:
         """Compare and swap on ``version``, so that a zombie worker cannot overwrite new states.
 
-        In the order of the ids, as all who lock several states.
+        Rows are written in the order of the ids, in which ``session_locks`` locks them, too.
         """
         values = sorted(values, key=itemgetter("session_id"))
         new = [row for row in values if row["was"] == 0]
