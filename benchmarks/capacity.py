@@ -246,8 +246,8 @@ def _storage(a: Assumptions, size: Sizes, rate: float) -> list[Row]:
         *_with_archive(a, size, rate, month),
         Row(
             "states of open sessions",
-            f"{n(a.sessions)} × ({n(state)} B + {n(size.held)} turns × {n(turn)} B)",
-            a.sessions * (state + size.held * turn) / GIGA,
+            f"{n(a.sessions)} × ({n(state)} B + (a base + {n(size.held)} turns) × {n(turn)} B)",
+            a.sessions * (state + (1 + size.held) * turn) / GIGA,
             "GB",
         ),
     ]
@@ -264,8 +264,8 @@ def _in_memory(a: Assumptions, size: Sizes, speed: Speeds, rate: float) -> list[
     return [
         Row(
             "state of a session, packed",
-            f"{n(size.state)} B + {n(size.held)} turns × {n(size.turn)} B",
-            (size.state + size.held * size.turn) / 1000,
+            f"{n(size.state)} B + base {n(size.base)} B + {n(size.held)} turns × {n(size.turn)} B",
+            (size.state + size.base + size.held * size.turn) / 1000,
             "kB",
         ),
         Row("sessions of one worker", f"{n(a.sessions)} / {n(workers)}", each),

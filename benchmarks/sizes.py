@@ -36,7 +36,7 @@ from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import Manifest
 from stream_app.settings import Settings
-from stream_app.store import schema, tables
+from stream_app.store import schema, tables, windows
 from stream_app.store.archived import next_month
 from stream_app.store.queries.routing import SessionRouting
 from stream_app.store.repository import Store
@@ -80,11 +80,12 @@ class Table(Struct, frozen=True):
 class Sizes(Struct, frozen=True):
     """``log``: bytes of write-ahead log per turn, without the full-page writes after a checkpoint.
 
-    ``state``: bytes of an open session's state without its window's turns, of which it has
-    ``held``, each of ``turn`` bytes. ``read``: µs of CPU for a web process to decode one published
-    message and put it into the hub, before fan-out to viewers. ``live``: bytes of a turn's messages
-    as browsers get them, in version 1. ``archived``: bytes of files per turn after ``rapport
-    archive``, which keeps no text and no provisional scores.
+    ``state``: bytes of an open session's state, stored as changes against a base of ``base`` bytes,
+    and without its window's turns, of which it has ``held``, each of ``turn`` bytes. ``read``: µs
+    of CPU for a web process to decode one published message and put it into the hub, before fan-out
+    to viewers. ``live``: bytes of a turn's messages as browsers get them, in version 1.
+    ``archived``: bytes of files per turn after ``rapport archive``, which keeps no text and no
+    provisional scores.
     """
 
     bundle: str
@@ -96,6 +97,7 @@ class Sizes(Struct, frozen=True):
     tables: dict[str, Table]
     log: float
     state: float
+    base: float
     held: float
     turn: float
     read: float
@@ -145,7 +147,8 @@ def measure(
         if show_parts:
             show_parts(_parts(url, log, rows))
         state, states = _lengths(url, "session_states", "state")
-        turn, held = _lengths(url, "window_turns", "turn")
+        base, _ = _lengths(url, "window_turns", "turn", f"slot = {windows.BASE}")
+        turn, held = _lengths(url, "window_turns", "turn", f"slot <> {windows.BASE}")
         version = str(_value(url, "SHOW server_version")).split()[0]
         archived = _archived(settings) / len(turns)
     found = bundles.load(bundle)
@@ -169,6 +172,7 @@ def measure(
         },
         log=(after.log - before.log) / counted,
         state=state,
+        base=base,
         held=held / states,
         turn=turn,
         read=_reading(found.manifest, values),
@@ -313,10 +317,10 @@ def _row_sizes(url: str) -> dict[str, float]:
         return {name: size / rows[name] if rows[name] else 0.0 for name, size in sizes}
 
 
-def _lengths(url: str, table: str, column: str) -> tuple[float, int]:
+def _lengths(url: str, table: str, column: str, where: str = "true") -> tuple[float, int]:
     """Mean length of a column in bytes, and the number of rows."""
-    query = psycopg.sql.SQL("SELECT avg(octet_length({})), count(*) FROM {}").format(
-        psycopg.sql.Identifier(column), psycopg.sql.Identifier(table)
+    query = psycopg.sql.SQL("SELECT avg(octet_length({})), count(*) FROM {} WHERE {}").format(
+        psycopg.sql.Identifier(column), psycopg.sql.Identifier(table), psycopg.sql.SQL(where)
     )
     with psycopg.connect(url) as connection:
         mean, count = connection.execute(query).fetchone() or (0, 0)

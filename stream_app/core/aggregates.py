@@ -260,21 +260,26 @@ def contribution(score: TurnScore, kept: Sequence[Kept] = ()) -> Contribution:
     """What a scored turn adds to its session; ``kept``: of heads that are not read by name."""
     expressed, known = score.expressed, evidence(score, kept)
     levels: list[int | None] = []
-    expected, shown = [], []
-    for name, key in _EXPECTED:
+    shown = []
+    for name in MECHANISMS:
         found = expressed.level(name)
         levels.append(found.level if found and name not in score.abstained else None)
-        expected.append(known.get(key, 0))
         shown.append(round(sum(found.probabilities[1:]) * MILLION) if found else 0)
     return Contribution(
         seq=score.seq,
         levels=(levels[0], levels[1], levels[2]),
-        expected=(expected[0], expected[1], expected[2]),
+        expected=expected_levels(known),
         shown=(shown[0], shown[1], shown[2]),
         question=_top(expressed.distribution("question")),
         reflection=_top(expressed.distribution("reflection")),
         evidence=known,
     )
+
+
+def expected_levels(evidence: dict[str, int]) -> tuple[int, int, int]:
+    """The expected levels in a turn's evidence, or their sums; 0 where the head is missing."""
+    first, second, third = [evidence.get(key, 0) for _, key in _EXPECTED]
+    return first, second, third
 
 
 def evidence(score: TurnScore, kept: Sequence[Kept] = ()) -> dict[str, int]:

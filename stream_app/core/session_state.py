@@ -102,7 +102,8 @@ class Versioned(Struct):
     """A state and its metadata in the store; ``version`` 0 is not stored yet.
 
     ``partition``: of the topic with the session's events. ``slots``: the stored rows of the
-    window's turns, by seq. ``speakers``: speakers that are already stored. ``seen_at``: when its
+    window's turns, by seq. ``base``: the stored base of the state, encoded; empty without one
+    (``core.state_layout``). ``speakers``: speakers that are already stored. ``seen_at``: when its
     latest event was appended, by a clock that no producer sets. ``key``: the session's data key,
     empty until one is stored.
     """
@@ -111,6 +112,7 @@ class Versioned(Struct):
     version: int = 0
     partition: int = 0
     slots: dict[int, int] = field(default_factory=dict)
+    base: bytes = b""
     speakers: set[tuple[str, str]] = field(default_factory=set)
     seen_at: datetime | None = None
     key: bytes = b""
@@ -141,24 +143,31 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_Stored)
 
 
-def pack(state: SessionState) -> bytes:
-    """Encode a state."""
+def encode(state: SessionState) -> bytes:
+    """Encode a state, uncompressed."""
     aggregates, evidence = state_layout.take_evidence(state.aggregates)
     bare = structs.replace(state, aggregates=aggregates)
-    return state_layout.compress(_encoder.encode(_Stored(bare, evidence)))
+    return _encoder.encode(_Stored(bare, evidence))
 
 
-def unpack(raw: bytes) -> SessionState:
-    """Decode a state.
+def pack(state: SessionState) -> bytes:
+    """Encode and compress a whole state."""
+    return state_layout.compress(encode(state))
+
+
+def unpack(raw: bytes, base: bytes = b"") -> SessionState:
+    """Decode a state; ``base``: what its changes are against, encoded.
 
     Raises:
-        msgspec.DecodeError: the bytes do not match the layout.
+        msgspec.DecodeError: the bytes do not match the layout or the base.
     """
     if state_layout.is_map(raw):
         return _renamed_alert(state_layout.from_map(raw, SessionState))
-    if not raw.startswith(state_layout.COMPRESSED):
-        raise msgspec.DecodeError("a stored state has a layout that this release does not know")
-    stored = _decoder.decode(state_layout.decompress(raw))
+    if state_layout.has_base(raw):
+        plain = state_layout.apply_changes(raw, base)
+    else:
+        plain = state_layout.decompress(raw)
+    stored = _decoder.decode(plain)
     state_layout.give_evidence(stored.state.aggregates, stored.evidence)
     return stored.state
 

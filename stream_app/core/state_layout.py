@@ -1,23 +1,30 @@
 """The stored layout of a session's state: fields by position, names of evidence once, compressed.
 
+A state is stored whole, or as its changes against an earlier one of the session, its base, which
+has to be stored whole: most of a state is the same after the next turn.
+
 A layout begins with its number, which begins no MessagePack map: states and window turns of earlier
 releases are maps with the names of their fields. New fields of structs in a state go to the end and
 have a default, so that stored states still load.
 """
 
 import zlib
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct, inspect, structs
 from msgspec.inspect import DictType, ListType, StructType, TupleType, Type, UnionType, VarTupleType
 
-from stream_app.core.aggregates import Aggregates, Contribution, Totals
+from stream_app.core.aggregates import Aggregates, Contribution, Totals, expected_levels
 
 T = TypeVar("T")
 
 COMPRESSED: Final = b"\x02"
-"""Raw DEFLATE with the dictionary ``_FREQUENT``."""
+"""Whole: raw DEFLATE with the dictionary ``_FREQUENT``."""
+CHANGES: Final = b"\x03"
+"""Changes: CRC-32 of the base, then raw DEFLATE with the base as dictionary."""
+CHECKSUM_BYTES: Final = 4
 _FREQUENT: Final = (
     b"\x93\xaaengagement\xadunderstanding\xa8sympathy\xabhelpfulness"
     b"\xbcexpected.emotional_reactions\xb8expected.interpretations\xb5expected.explorations"
@@ -36,17 +43,23 @@ _FREQUENT: Final = (
 
 _OF_TOTALS: Final = ("settled", "client_settled")
 _OF_TURNS: Final = ("latest", "client_latest")
+_HUNDRED: Final = 100
+"""Probabilities have four digits, so that most values in millionths are multiples of it."""
 
 
 class _Evidence(Struct, frozen=True, array_like=True):
-    """The values of one dictionary of evidence; ``names``: which list of names they have."""
+    """The values of a turn or of sums; ``names``: which list of names their evidence has.
+
+    ``values``: the evidence, ``shown``, and ``expected`` unless it equals that in the evidence
+    (``_numbers``). A list has the evidence alone: it was stored by a development version.
+    """
 
     names: int
-    values: list[int]
+    values: bytes | list[int]
 
 
 class Packed(Struct, frozen=True, array_like=True):
-    """The evidence of the aggregates, apart from them, with each list of names once.
+    """The evidence of the aggregates, stored separately, with each list of names once.
 
     ``totals`` and ``turns``: in the order of the aggregates' fields.
     """
@@ -60,19 +73,25 @@ def take_evidence(aggregates: Aggregates) -> tuple[Aggregates, Packed]:
     """Aggregates without evidence, and the evidence."""
     known: dict[tuple[str, ...], int] = {}
 
-    def packed(evidence: dict[str, int]) -> _Evidence:
-        return _Evidence(known.setdefault(tuple(evidence), len(known)), list(evidence.values()))
+    def packed(item: Totals | Contribution) -> _Evidence:
+        evidence = item.evidence
+        values = [*evidence.values(), *item.shown]
+        if tuple(item.expected) != expected_levels(evidence):
+            values += item.expected
+        names = known.setdefault(tuple(evidence), len(known))
+        return _Evidence(names, b"".join(map(_as_bytes, values)))
 
     totals: list[Totals] = [getattr(aggregates, name) for name in _OF_TOTALS]
     turns: list[list[Contribution]] = [getattr(aggregates, name) for name in _OF_TURNS]
-    of_totals = [packed(item.evidence) for item in totals]
-    of_turns = [[packed(item.evidence) for item in items] for items in turns]
+    of_totals = [packed(item) for item in totals]
+    of_turns = [[packed(item) for item in items] for items in turns]
     bare = {
-        name: structs.replace(item, evidence={})
+        name: structs.replace(item, evidence={}, shown=[], expected=[])
         for name, item in zip(_OF_TOTALS, totals, strict=True)
     }
+    nothing = (0, 0, 0)
     without = {
-        name: [structs.replace(item, evidence={}) for item in items]
+        name: [structs.replace(i, evidence={}, shown=nothing, expected=nothing) for i in items]
         for name, items in zip(_OF_TURNS, turns, strict=True)
     }
     names = [list(item) for item in known]
@@ -86,36 +105,118 @@ def give_evidence(aggregates: Aggregates, packed: Packed) -> None:
         msgspec.ValidationError: it does not match the aggregates.
     """
 
-    def unpacked(item: _Evidence) -> dict[str, int]:
-        return dict(zip(packed.names[item.names], item.values, strict=True))
+    def unpacked(item: _Evidence) -> dict[str, Any]:
+        names, values = packed.names[item.names], item.values
+        if isinstance(values, list):
+            return {"evidence": dict(zip(names, values, strict=True))}
+        numbers = _numbers(values)
+        evidence = dict(zip(names, numbers, strict=False))
+        first, second, third, *rest = numbers[len(evidence) :]
+        expected = (rest[0], rest[1], rest[2]) if rest else expected_levels(evidence)
+        return {"evidence": evidence, "shown": (first, second, third), "expected": expected}
 
     try:
         for name, item in zip(_OF_TOTALS, packed.totals, strict=True):
-            getattr(aggregates, name).evidence = unpacked(item)
+            totals = getattr(aggregates, name)
+            for field, value in unpacked(item).items():
+                setattr(totals, field, list(value) if isinstance(value, tuple) else value)
         for name, items in zip(_OF_TURNS, packed.turns, strict=True):
             turns = getattr(aggregates, name)
             turns[:] = [
-                structs.replace(turn, evidence=unpacked(item))
+                structs.replace(turn, **unpacked(item))
                 for turn, item in zip(turns, items, strict=True)
             ]
     except (IndexError, ValueError):
         raise msgspec.ValidationError("a state's evidence does not match its names") from None
 
 
+@lru_cache(1 << 14)
+def _as_bytes(value: int) -> bytes:
+    """A number in seven bits a byte, lowest first; the lowest bit: whether it is in single units.
+
+    >>> _as_bytes(500).hex(), _as_bytes(-3).hex()
+    ('0a', '0b')
+    """
+    hundreds, units = divmod(value, _HUNDRED)
+    if units or value < 0:
+        signed = value << 1 if value >= 0 else ~value << 1 | 1
+        left = signed << 1 | 1
+    else:
+        left = hundreds << 1
+    found = bytearray()
+    while left > 0x7F:
+        found.append(left & 0x7F | 0x80)
+        left >>= 7
+    found.append(left)
+    return bytes(found)
+
+
+def _numbers(raw: bytes) -> list[int]:
+    """The numbers of ``_as_bytes``; one without its end is left out."""
+    found = []
+    value = bits = 0
+    for byte in raw:
+        value |= (byte & 0x7F) << bits
+        bits += 7
+        if byte <= 0x7F:
+            found.append(_number(value))
+            value = bits = 0
+    return found
+
+
+def _number(value: int) -> int:
+    if not value & 1:
+        return (value >> 1) * _HUNDRED
+    return ~(value >> 2) if value & 2 else value >> 2
+
+
 def compress(plain: bytes) -> bytes:
-    """Compress a value; the first byte is the layout's number."""
+    """Compress a whole value; the first byte is the layout's number."""
     deflate = zlib.compressobj(1, wbits=-15, zdict=_FREQUENT)
     return COMPRESSED + deflate.compress(plain) + deflate.flush()
 
 
 def decompress(packed: bytes) -> bytes:
-    """Return the plain value.
+    """Return the plain value of ``compress``.
 
     Raises:
         msgspec.DecodeError: the bytes are damaged.
     """
+    if not packed.startswith(COMPRESSED):
+        raise msgspec.DecodeError("a stored state has a layout that this release does not know")
+    return _inflate(packed[1:], _FREQUENT)
+
+
+def changes(plain: bytes, base: bytes) -> bytes:
+    """Compress a value as its changes against ``base``, another plain value."""
+    deflate = zlib.compressobj(6, wbits=-15, zdict=base)
+    return CHANGES + _checksum(base) + deflate.compress(plain) + deflate.flush()
+
+
+def apply_changes(packed: bytes, base: bytes) -> bytes:
+    """Return the plain value of ``changes``.
+
+    Raises:
+        msgspec.DecodeError: the bytes are damaged, or are changes against another base.
+    """
+    start = len(CHANGES) + CHECKSUM_BYTES
+    if packed[len(CHANGES) : start] != _checksum(base):
+        raise msgspec.DecodeError("the base of a state is missing or another one")
+    return _inflate(packed[start:], base)
+
+
+def has_base(packed: bytes) -> bool:
+    """Whether these are changes against a base."""
+    return packed.startswith(CHANGES)
+
+
+def _checksum(base: bytes) -> bytes:
+    return zlib.crc32(base).to_bytes(CHECKSUM_BYTES)
+
+
+def _inflate(compressed: bytes, dictionary: bytes) -> bytes:
     try:
-        return zlib.decompressobj(wbits=-15, zdict=_FREQUENT).decompress(packed[1:])
+        return zlib.decompressobj(wbits=-15, zdict=dictionary).decompress(compressed)
     except zlib.error:
         raise msgspec.DecodeError("a compressed state is damaged") from None
 

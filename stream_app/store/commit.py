@@ -44,7 +44,8 @@ class Prepared(Struct, frozen=True):
     """The encrypted rows of a batch, by table and how they are written.
 
     ``keys``: the data key of each session; ``new_keys``: rows of new ones. ``slots``: where the
-    turns of each session's window are stored. ``speakers``: new speakers.
+    turns of each session's window are stored; ``bases``: what its state is stored against.
+    ``speakers``: new speakers.
     """
 
     now: datetime
@@ -52,6 +53,7 @@ class Prepared(Struct, frozen=True):
     new_keys: list[Row]
     states: list[Row]
     slots: dict[str, windows.Slots]
+    bases: dict[str, bytes]
     speakers: list[Row]
     tables: list[tuple[Table, list[Row], Write]]
 
@@ -105,6 +107,7 @@ def prepare(
         new_keys,
         [_state_row(v, statuses[name], split[name].state, keys) for name, v in sessions.items()],
         {session_id: item.slots for session_id, item in split.items()},
+        {session_id: item.base for session_id, item in split.items()},
         speakers,
         [
             (
@@ -193,6 +196,7 @@ def commit(
         versioned.version += 1
         versioned.key = prepared.keys[session_id]
         versioned.slots = prepared.slots[session_id]
+        versioned.base = prepared.bases[session_id]
     for row in prepared.speakers:
         result.sessions[row["session_id"]].speakers.add(_speaker(row))
     return outbox_id

@@ -1,8 +1,10 @@
-"""Stores the turns of a window separately from the session's state.
+"""Stores the turns of a window, and the base of a state, separately from the session's state.
 
 Turns in a window no longer change, and their vectors are most of a state; as part of the state they
 would be rewritten with every following turn. So each turn has its own row, in a slot that later
-turns of the session reuse; the state has the slots of its window.
+turns of the session reuse; the state has the slots of its window. What remains of the state changes
+by a fraction with each turn: it is stored as its changes against a base, which has a row in a slot
+of its own and is replaced when the changes have grown.
 """
 
 from collections.abc import Mapping
@@ -13,7 +15,8 @@ import msgspec
 import structlog
 from msgspec import Struct, structs
 
-from stream_app.core.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core import state_layout
+from stream_app.core.session_state import SessionState, Versioned, encode, unpack
 from stream_app.core.state_layout import from_map, is_map
 from stream_app.core.window import WindowTurn
 from stream_app.store.rows import Row
@@ -22,25 +25,30 @@ log = structlog.get_logger(__name__)
 
 Slots = dict[int, int]
 """The slots of a window's turns, by seq."""
+BASE: Final = -1
+"""The slot of the base."""
+LARGEST_CHANGES: Final = 0.3
+"""Of the base's encoded size: 0.6 of what a new base takes compressed. Less writes more bases."""
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(WindowTurn)
 
 
 class SplitState(Struct, frozen=True):
-    """The encoded state without its turns, the turns' slots, and rows of turns not stored yet.
+    """The state's changes against ``base``, the slots of its turns, and rows not stored yet.
 
     ``reused``: rows whose slot was used before, so that they replace a stored row.
     """
 
     state: bytes
+    base: bytes
     slots: Slots
     turns: list[Row]
     reused: list[Row]
 
 
 def split_state(versioned: Versioned) -> SplitState:
-    """Separate a state from its turns; only turns without a slot get new rows."""
+    """Separate a state from its turns and its base; only what has no row yet gets one."""
     state = versioned.state
     window = state.window
     turns = {turn.seq: turn for turn in (*window.history, *window.waiting.values())}
@@ -52,40 +60,44 @@ def split_state(versioned: Versioned) -> SplitState:
     highest = max(taken, default=-1)
     slots |= assigned
     without = structs.replace(window, history=[], waiting={})
-    rows: list[tuple[int, Row]] = [
-        (
-            slot,
-            {
-                "session_id": state.session_id,
-                "bundle": state.bundle,
-                "slot": slot,
-                "turn": _encoder.encode(turns[seq]),
-            },
-        )
-        for seq, slot in assigned.items()
-    ]
+    plain = encode(structs.replace(state, window=without, slots=slots))
+    base = versioned.base
+    changes = state_layout.changes(plain, base) if base else b""
+    stored = {slot: _encoder.encode(turns[seq]) for seq, slot in assigned.items()}
+    used = {slot for slot in assigned.values() if slot < highest}
+    if not base or len(changes) > LARGEST_CHANGES * len(base):
+        if base:
+            used.add(BASE)
+        base, changes = plain, state_layout.changes(plain, plain)
+        stored[BASE] = state_layout.compress(plain)
+    key = {"session_id": state.session_id, "bundle": state.bundle}
+    rows = [{**key, "slot": slot, "turn": value} for slot, value in stored.items()]
     return SplitState(
-        pack(structs.replace(state, window=without, slots=slots)),
+        changes,
+        base,
         slots,
-        [row for slot, row in rows if slot > highest],
-        [row for slot, row in rows if slot < highest],
+        [row for row in rows if row["slot"] not in used],
+        [row for row in rows if row["slot"] in used],
     )
 
 
-def join_state(raw: bytes, turns: Mapping[int, bytes]) -> tuple[SessionState, Slots]:
-    """Combine a state with its stored turns (by slot).
+def join_state(raw: bytes, rows: Mapping[int, bytes]) -> tuple[SessionState, Slots, bytes]:
+    """Combine a state with its stored turns and its base (by slot); also returns slots and base.
 
-    States of earlier releases contain their turns. If stored turns are missing, the window
-    continues with the others.
+    States of earlier releases contain their turns, or have no base. If stored turns are missing,
+    the window continues with the others.
 
     Raises:
-        msgspec.ValidationError: the bytes do not match the layout.
+        msgspec.DecodeError: the bytes do not match the layout, or the base is missing.
     """
-    state = unpack(raw)
+    base = (
+        state_layout.decompress(rows[BASE]) if state_layout.has_base(raw) and BASE in rows else b""
+    )
+    state = unpack(raw, base)
     slots, state.slots = state.slots, {}
     if not slots:
-        return state, slots
-    stored = {slot: _decoded(turns[slot]) for slot in slots.values() if slot in turns}
+        return state, slots, base
+    stored = {slot: _decoded(rows[slot]) for slot in slots.values() if slot in rows}
     found = [stored[slot] for seq, slot in sorted(slots.items()) if _seq(stored.get(slot)) == seq]
     window = state.window
     window.history = [turn for turn in found if turn.seq < window.next_seq]
@@ -94,7 +106,7 @@ def join_state(raw: bytes, turns: Mapping[int, bytes]) -> tuple[SessionState, Sl
         log.error("state.incomplete", missing=len(slots) - len(found))
         kept = {turn.seq for turn in window.history}
         window.unfinished = [seq for seq in window.unfinished if seq in kept]
-    return state, {turn.seq: slots[turn.seq] for turn in found}
+    return state, {turn.seq: slots[turn.seq] for turn in found}, base
 
 
 def _decoded(raw: bytes) -> WindowTurn:

@@ -15,6 +15,7 @@ from benchmarks.parts.length import Result as Lengths
 from benchmarks.sizes import Sizes, Table, Topic
 from servers import postgres
 from stream_app.inference.bundle import DEFAULT_BUNDLE
+from stream_app.store import windows
 from tests.benchmarks.test_tables import report
 from tests.conftest import _missing
 
@@ -33,7 +34,8 @@ SIZES = Sizes(
         "outbox": Table(0.01, 0.0, 0.01, 0.0, 0.0),
     },
     log=10_000.0,
-    state=5_000.0,
+    state=2_000.0,
+    base=3_000.0,
     held=7.0,
     turn=1_600.0,
     read=5.0,
@@ -209,7 +211,8 @@ def test_sizes_are_counted_on_a_real_database() -> None:
     assert states == 0.25  # four turns of each session per batch; its state is written once
     assert found.topics["session-scores"].messages == states
     assert found.log > states * found.state
-    assert found.state > 500
+    assert 0 < found.state < windows.LARGEST_CHANGES * 2 * found.base
+    assert found.base > 500
     assert found.live > sum(topic.messages * topic.bytes for topic in found.topics.values())
     assert found.held == 7.0
     assert found.turn > 2 * 384 * 2  # two vectors of 16-bit floats

@@ -1,13 +1,18 @@
 """The stored layout of states: smaller than maps, equal after reading, readable if it was a map."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
 
+from stream_app.core.aggregates import Contribution, Totals
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
-from stream_app.core.session_state import SessionState, Versioned, pack, unpack
-from stream_app.core.state_layout import from_map
+from stream_app.core.session_state import SessionState, Versioned, encode, pack, unpack
+from stream_app.core.state_layout import changes, compress, from_map
 from stream_app.core.window import WindowPolicy, WindowTurn
 from tests.core.earlier_states import as_map
 from tests.core.test_whole_sessions import logs
@@ -22,6 +27,32 @@ def state_after(log: list[bytes]) -> SessionState | None:
     return next((versioned.state for versioned in found), None)
 
 
+def with_lists(state: SessionState) -> bytes:
+    """A state as development versions stored it: evidence in lists, other values in the structs."""
+    aggregates = state.aggregates
+    parts = (aggregates.settled, aggregates.client_settled)
+    turns = (aggregates.latest, aggregates.client_latest)
+    names: list[list[str]] = []
+
+    def packed(evidence: dict[str, int]) -> list[Any]:
+        names.append(list(evidence))
+        return [len(names) - 1, list(evidence.values())]
+
+    evidence = [
+        names,
+        [packed(item.evidence) for item in parts],
+        [[packed(item.evidence) for item in items] for items in turns],
+    ]
+    bare = structs.replace(
+        aggregates,
+        settled=structs.replace(parts[0], evidence={}),
+        client_settled=structs.replace(parts[1], evidence={}),
+        latest=[structs.replace(item, evidence={}) for item in turns[0]],
+        client_latest=[structs.replace(item, evidence={}) for item in turns[1]],
+    )
+    return compress(msgspec.msgpack.encode([structs.replace(state, aggregates=bare), evidence]))
+
+
 @settings(deadline=None)
 @given(logs())
 def test_a_state_is_read_as_it_was_stored(log: list[bytes]) -> None:
@@ -29,6 +60,41 @@ def test_a_state_is_read_as_it_was_stored(log: list[bytes]) -> None:
     if state is not None:
         assert unpack(pack(state)) == state
         assert pack(unpack(pack(state))) == pack(state)
+
+
+@settings(deadline=None)
+@given(logs(), logs())
+def test_a_state_is_read_from_its_changes_against_any_base(
+    log: list[bytes], earlier: list[bytes]
+) -> None:
+    state, other = state_after(log), state_after(earlier)
+    if state is not None and other is not None:
+        base = encode(other)
+        assert unpack(changes(encode(state), base), base) == state
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.text(), st.integers(-(2**62), 2**62)),
+    st.lists(st.integers(0, 2**62), min_size=3, max_size=3),
+    st.lists(st.integers(0, 2**62), min_size=3, max_size=3),
+)
+def test_any_numbers_of_evidence_are_read_as_they_were_stored(
+    evidence: dict[str, int], shown: list[int], expected: list[int]
+) -> None:
+    state = SessionState("s", "b")
+    state.aggregates.settled = Totals(3, expected, shown, evidence=evidence)
+    turn = Contribution(0, (None, 1, 2), tuple(expected), tuple(shown), None, None, evidence)
+    state.aggregates.client_latest = [turn]
+    assert unpack(pack(state)) == state
+
+
+@settings(deadline=None)
+@given(logs())
+def test_evidence_that_was_stored_as_lists_is_read_unchanged(log: list[bytes]) -> None:
+    state = state_after(log)
+    if state is not None:
+        assert unpack(with_lists(state)) == state
 
 
 @settings(deadline=None)
@@ -55,7 +121,9 @@ def test_a_map_without_a_required_field_is_refused() -> None:
 @pytest.mark.parametrize(
     "damaged",
     [
-        pytest.param(b"\x03", id="an unknown layout"),
+        pytest.param(b"\x04", id="an unknown layout"),
+        pytest.param(changes(encode(SessionState("s", "b")), b"base"), id="without its base"),
+        pytest.param(b"\x03\x00\x00\x00\x00\xff", id="no compressed changes"),
         pytest.param(b"", id="nothing"),
         pytest.param(pack(SessionState("s", "b"))[:-4], id="the end is missing"),
         pytest.param(b"\x02" + bytes(range(200, 240)), id="no compressed bytes"),

@@ -1,29 +1,43 @@
-"""Turns of a window are stored separately from the state and restored unchanged."""
+"""Turns of a window and the base are stored separately from the state and restored unchanged."""
 
+import copy
 import itertools
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from structlog.testing import capture_logs
 
+from stream_app.contracts.scores import TurnScore
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.session_state import Versioned, pack
 from stream_app.core.window import WindowPolicy, WindowTurn
-from stream_app.store import schema, tables, windows
+from stream_app.errors import RowRefused
+from stream_app.sealing.envelope import seal
+from stream_app.store import erasure, retention, schema, tables, windows
 from stream_app.store.repository import Store
+from stream_app.store.session_keys import place
 from tests.core.test_whole_sessions import logs
 from tests.fakes import FakeScorer, received
 from tests.rule_texts import ALL
-from tests.store.batches import BUNDLE, process, turn
-from tests.store.reading import rows
+from tests.store.batches import BUNDLE, end, process, turn
+from tests.store.reading import rows, stored_rows
 
 POLICY = WindowPolicy()
 MOST = POLICY.before + POLICY.after + 1 + POLICY.reorder_turns + 1
 """Maximum number of turns in a window, including the newest."""
+
+
+def turns_of(store: Store) -> dict[int, bytes]:
+    """The stored turns of the only window, by slot."""
+    found = {row["slot"]: row["turn"] for row in rows(store, tables.window_turns)}
+    del found[windows.BASE]
+    return found
 
 
 @settings(deadline=None)
@@ -41,12 +55,12 @@ def test_a_session_continued_from_its_stored_parts_equals_one_in_memory(
             split = windows.split_state(session)
             written = (*split.turns, *split.reused)
             stored_turns |= {row["slot"]: row["turn"] for row in written}
-            state, slots = windows.join_state(split.state, stored_turns)
+            state, slots, base = windows.join_state(split.state, stored_turns)
             assert state == session.state
-            assert slots == split.slots
+            assert (slots, base) == (split.slots, split.base)
             assert len(set(slots.values())) == len(slots)
             assert max(stored_turns, default=0) < MOST
-            states = {"s": Versioned(state, slots=slots)}
+            states = {"s": Versioned(state, slots=slots, base=base)}
 
 
 def test_a_turn_is_written_once_and_its_slot_is_reused(store: Store) -> None:
@@ -55,11 +69,11 @@ def test_a_turn_is_written_once_and_its_slot_is_reused(store: Store) -> None:
     for seq in range(20):
         result = process([turn(seq)], states)
         split = windows.split_state(result.sessions["s"])
-        [row] = [*split.turns, *split.reused]
+        [row] = [row for row in (*split.turns, *split.reused) if row["slot"] != windows.BASE]
         assert msgspec.msgpack.decode(row["turn"], type=WindowTurn).seq == seq
         slots_of.setdefault(row["slot"], set()).add(seq)
         store.commit(result)
-    assert len(slots_of) == len(rows(store, tables.window_turns)) == 7
+    assert len(slots_of) == len(turns_of(store)) == 7
     [stored] = rows(store, tables.session_states)
     state = states["s"].state
     assert all(
@@ -77,7 +91,7 @@ def test_a_state_of_an_earlier_release_contains_its_turns(store: Store) -> None:
     loaded = store.load_states(["s"], BUNDLE)
     assert pack(loaded["s"].state) == pack(states["s"].state)
     store.commit(process([turn(9)], loaded))
-    assert len(rows(store, tables.window_turns)) == 7
+    assert len(turns_of(store)) == 7
     process([turn(9)], states)
     assert pack(store.load_states(["s"], BUNDLE)["s"].state) == pack(states["s"].state)
 
@@ -86,7 +100,7 @@ def test_a_state_of_an_earlier_release_contains_its_turns(store: Store) -> None:
 def test_a_window_with_missing_turns_continues_with_the_others(store: Store, damage: str) -> None:
     store.commit(process([turn(seq) for seq in range(9)]))
     table = tables.window_turns
-    raw = {row["slot"]: row["turn"] for row in rows(store, table)}
+    raw = turns_of(store)
     last = max(raw, key=lambda slot: msgspec.msgpack.decode(raw[slot], type=WindowTurn).seq)
     here = table.c.slot == last
     other = next(slot for slot in raw if slot != last)
@@ -101,6 +115,114 @@ def test_a_window_with_missing_turns_continues_with_the_others(store: Store, dam
     store.commit(result)
     assert result.sessions["s"].state.aggregates.turns == 14
     assert len(store.load_states(["s"], BUNDLE)["s"].state.window.history) == 7
+
+
+def test_a_base_is_replaced_when_the_changes_have_grown(store: Store) -> None:
+    states: dict[str, Versioned] = {}
+    bases, sizes = [], []
+    for seq in range(40):
+        store.commit(process([turn(seq)], states))
+        [stored] = rows(store, tables.session_states)
+        sizes.append(len(stored["state"]))
+        bases.append(states["s"].base)
+        if seq % 7 == 0:  # another worker takes over
+            states = store.load_states(["s"], BUNDLE)
+            assert states["s"].base == bases[-1]
+    replaced = [before != after for before, after in itertools.pairwise(bases)]
+    assert 0 < sum(replaced[10:]) < 10, "neither with each turn nor never"
+    assert max(sizes[20:]) < windows.LARGEST_CHANGES * max(map(len, bases))
+    whole = len(pack(structs.replace(states["s"].state, slots=states["s"].slots)))
+    assert sum(sizes[20:]) / len(sizes[20:]) < whole / 2
+
+
+def test_a_worker_that_takes_over_continues_like_the_one_before(store: Store) -> None:
+    kept: dict[str, Versioned] = {}
+    for seq in range(30):
+        store.commit(process([turn(seq)], kept))
+        loaded = store.load_states(["s"], BUNDLE)
+        assert loaded["s"].state == kept["s"].state
+        assert process([turn(seq + 1)], loaded).turn_scores == one_ahead(kept, seq + 1)
+
+
+def one_ahead(states: dict[str, Versioned], seq: int) -> list[TurnScore]:
+    """The scores of the next turn, without changing the states."""
+    copied = {name: Versioned(copy.deepcopy(one.state)) for name, one in states.items()}
+    return process([turn(seq)], copied).turn_scores
+
+
+@pytest.mark.parametrize("damage", ["missing", "another"])
+def test_a_state_without_its_base_is_refused(store: Store, damage: str) -> None:
+    states: dict[str, Versioned] = {}
+    table = tables.window_turns
+    store.commit(process([turn(0)], states))
+    [first] = [row for row in stored_rows(store, table) if row["slot"] == windows.BASE]
+    for seq in range(1, 9):
+        store.commit(process([turn(seq)], states))
+    here = table.c.slot == windows.BASE
+    change = sa.delete(table) if damage == "missing" else sa.update(table).values(first)
+    with store.engine.begin() as connection:
+        connection.execute(change.where(here))
+    with pytest.raises(RowRefused, match="the base of a state is missing"):
+        store.load_states(["s"], BUNDLE)
+
+
+def test_a_state_that_a_development_version_stored_whole_gets_a_base(store: Store) -> None:
+    states: dict[str, Versioned] = {}
+    store.commit(process([turn(seq) for seq in range(9)], states))
+    key, table = states["s"].key, tables.session_states
+    bare = structs.replace(states["s"].state.window, history=[], waiting={})
+    whole = pack(structs.replace(states["s"].state, window=bare, slots=states["s"].slots))
+    sealed = seal(key, whole, place(table.c.state, "s", BUNDLE))
+    with store.engine.begin() as connection:
+        connection.execute(
+            sa.delete(tables.window_turns).where(tables.window_turns.c.slot == windows.BASE)
+        )
+        connection.execute(sa.update(table).values(state=sealed))
+    loaded = store.load_states(["s"], BUNDLE)
+    assert loaded["s"].state == states["s"].state
+    assert loaded["s"].base == b""
+    store.commit(process([turn(9)], loaded))
+    process([turn(9)], states)
+    again = store.load_states(["s"], BUNDLE)
+    assert again["s"].state == states["s"].state
+    assert again["s"].base == loaded["s"].base != b""
+
+
+@pytest.mark.parametrize("deleted", ["erased", "expired"])
+def test_nothing_is_left_of_the_base_of_a_deleted_session(store: Store, deleted: str) -> None:
+    store.commit(process([turn(seq) for seq in range(9)]))
+    assert windows.BASE in {row["slot"] for row in rows(store, tables.window_turns)}
+    later = datetime.now(UTC) + timedelta(days=1)
+    if deleted == "erased":
+        erasure.erase(store, ["s"], later)
+    else:
+        assert list(retention.purge(store, later, later, later))
+    assert rows(store, tables.window_turns) == []
+    assert rows(store, tables.session_states) == []
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param([end()], id="without a turn"),
+        pytest.param([turn(0, text="x" * 32_000)], id="the longest text"),
+        pytest.param([turn(seq, speaker_id="k" * 99) for seq in range(9, 80)], id="gaps"),
+        pytest.param([turn(seq) for seq in range(10_000)], id="10,000 turns"),
+    ],
+)
+def test_extreme_sessions_are_stored_and_read(log: list[bytes]) -> None:
+    states: dict[str, Versioned] = {}
+    stored: dict[int, bytes] = {}
+    size = max(7, len(log) // 100)
+    for start in range(0, len(log), size):
+        process(log[start : start + size], states)
+        one = states["s"]
+        split = windows.split_state(one)
+        stored |= {row["slot"]: row["turn"] for row in (*split.turns, *split.reused)}
+        state, slots, base = windows.join_state(split.state, stored)
+        assert state == one.state
+        one.slots, one.base = slots, base
+    assert len(stored[windows.BASE]) < 4000
 
 
 def test_a_downgrade_moves_the_turns_back_into_the_states(store: Store) -> None:
