@@ -25,6 +25,8 @@ COMPRESSED: Final = b"\x02"
 CHANGES: Final = b"\x03"
 """Changes: CRC-32 of the base, then raw DEFLATE with the base as dictionary."""
 CHECKSUM_BYTES: Final = 4
+TURN: Final = b"\x04"
+"""A window turn whose vectors are packed (``pack_vectors``)."""
 _FREQUENT: Final = (
     b"\x93\xaaengagement\xadunderstanding\xa8sympathy\xabhelpfulness"
     b"\xbcexpected.emotional_reactions\xb8expected.interpretations\xb5expected.explorations"
@@ -208,6 +210,35 @@ def apply_changes(packed: bytes, base: bytes) -> bytes:
 def has_base(packed: bytes) -> bool:
     """Whether these are changes against a base."""
     return packed.startswith(CHANGES)
+
+
+def pack_vectors(vectors: bytes) -> bytes:
+    """Compress little-endian half floats without loss.
+
+    Their high bytes have few values (sign, exponent, two bits); the low bytes are noise and follow
+    as they are.
+    """
+    deflate = zlib.compressobj(1, wbits=-15, strategy=zlib.Z_HUFFMAN_ONLY)
+    return deflate.compress(vectors[1::2]) + deflate.flush() + vectors[::2]
+
+
+def unpack_vectors(packed: bytes) -> bytes:
+    """Return the half floats of ``pack_vectors``.
+
+    Raises:
+        msgspec.DecodeError: the bytes are damaged.
+    """
+    inflate = zlib.decompressobj(wbits=-15)
+    try:
+        high = inflate.decompress(packed)
+    except zlib.error:
+        high = b""
+    low = inflate.unused_data
+    if not inflate.eof or len(low) - len(high) not in (0, 1):
+        raise msgspec.DecodeError("the vectors of a stored turn are damaged")
+    vectors = bytearray(len(high) + len(low))
+    vectors[1::2], vectors[::2] = high, low
+    return bytes(vectors)
 
 
 def _checksum(base: bytes) -> bytes:

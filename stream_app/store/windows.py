@@ -63,7 +63,7 @@ def split_state(versioned: Versioned) -> SplitState:
     plain = encode(structs.replace(state, window=without, slots=slots))
     base = versioned.base
     changes = state_layout.changes(plain, base) if base else b""
-    stored = {slot: _encoder.encode(turns[seq]) for seq, slot in assigned.items()}
+    stored = {slot: _encoded(turns[seq]) for seq, slot in assigned.items()}
     used = {slot for slot in assigned.values() if slot < highest}
     if not base or len(changes) > LARGEST_CHANGES * len(base):
         if base:
@@ -109,8 +109,19 @@ def join_state(raw: bytes, rows: Mapping[int, bytes]) -> tuple[SessionState, Slo
     return state, {turn.seq: slots[turn.seq] for turn in found}, base
 
 
+def _encoded(turn: WindowTurn) -> bytes:
+    packed = structs.replace(turn, vectors=state_layout.pack_vectors(turn.vectors))
+    return state_layout.TURN + _encoder.encode(packed)
+
+
 def _decoded(raw: bytes) -> WindowTurn:
-    return from_map(raw, WindowTurn) if is_map(raw) else _decoder.decode(raw)
+    if is_map(raw):
+        return from_map(raw, WindowTurn)
+    if not raw.startswith(state_layout.TURN):  # as development versions stored it
+        return _decoder.decode(raw)
+    turn = _decoder.decode(memoryview(raw)[len(state_layout.TURN) :])
+    turn.vectors = state_layout.unpack_vectors(turn.vectors)
+    return turn
 
 
 def _seq(turn: WindowTurn | None) -> int | None:

@@ -1,5 +1,7 @@
 """The stored layout of states: smaller than maps, equal after reading, readable if it was a map."""
 
+import random
+import struct
 from typing import Any
 
 import msgspec
@@ -12,7 +14,7 @@ from stream_app.core.aggregates import Contribution, Totals
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.session_state import SessionState, Versioned, encode, pack, unpack
-from stream_app.core.state_layout import changes, compress, from_map
+from stream_app.core.state_layout import changes, compress, from_map, pack_vectors, unpack_vectors
 from stream_app.core.window import WindowPolicy, WindowTurn
 from tests.core.earlier_states import as_map
 from tests.core.test_whole_sessions import logs
@@ -104,6 +106,23 @@ def test_a_state_that_was_stored_as_a_map_is_read_unchanged(log: list[bytes]) ->
     if state is not None:
         stored = msgspec.msgpack.encode(as_map(state))
         assert unpack(stored) == state
+
+
+@given(st.binary(max_size=3000))
+def test_vectors_are_read_as_they_were_stored(vectors: bytes) -> None:
+    assert unpack_vectors(pack_vectors(vectors)) == vectors
+
+
+def test_vectors_become_smaller() -> None:
+    values = [random.Random(seq).gauss(0, 0.3) for seq in range(768)]
+    vectors = struct.pack("<768e", *values)
+    assert len(pack_vectors(vectors)) < 0.9 * len(vectors)
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\xff", pack_vectors(b"abcdef")[:-2]])
+def test_damaged_vectors_are_refused(damaged: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        unpack_vectors(damaged)
 
 
 def test_fields_that_a_map_lacks_have_their_defaults() -> None:

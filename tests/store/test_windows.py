@@ -16,6 +16,7 @@ from stream_app.contracts.scores import TurnScore
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.session_state import Versioned, pack
+from stream_app.core.state_layout import TURN
 from stream_app.core.window import WindowPolicy, WindowTurn
 from stream_app.errors import RowRefused
 from stream_app.sealing.envelope import seal
@@ -38,6 +39,11 @@ def turns_of(store: Store) -> dict[int, bytes]:
     found = {row["slot"]: row["turn"] for row in rows(store, tables.window_turns)}
     del found[windows.BASE]
     return found
+
+
+def seq_of(raw: bytes) -> int:
+    """The seq of a stored turn."""
+    return msgspec.msgpack.decode(raw.removeprefix(TURN), type=WindowTurn).seq
 
 
 @settings(deadline=None)
@@ -70,7 +76,7 @@ def test_a_turn_is_written_once_and_its_slot_is_reused(store: Store) -> None:
         result = process([turn(seq)], states)
         split = windows.split_state(result.sessions["s"])
         [row] = [row for row in (*split.turns, *split.reused) if row["slot"] != windows.BASE]
-        assert msgspec.msgpack.decode(row["turn"], type=WindowTurn).seq == seq
+        assert seq_of(row["turn"]) == seq
         slots_of.setdefault(row["slot"], set()).add(seq)
         store.commit(result)
     assert len(slots_of) == len(turns_of(store)) == 7
@@ -101,7 +107,7 @@ def test_a_window_with_missing_turns_continues_with_the_others(store: Store, dam
     store.commit(process([turn(seq) for seq in range(9)]))
     table = tables.window_turns
     raw = turns_of(store)
-    last = max(raw, key=lambda slot: msgspec.msgpack.decode(raw[slot], type=WindowTurn).seq)
+    last = max(raw, key=lambda slot: seq_of(raw[slot]))
     here = table.c.slot == last
     other = next(slot for slot in raw if slot != last)
     change = sa.delete(table) if damage == "missing" else sa.update(table).values(turn=raw[other])
@@ -164,6 +170,19 @@ def test_a_state_without_its_base_is_refused(store: Store, damage: str) -> None:
         connection.execute(change.where(here))
     with pytest.raises(RowRefused, match="the base of a state is missing"):
         store.load_states(["s"], BUNDLE)
+
+
+def test_turns_that_a_development_version_stored_with_bare_vectors_are_read(store: Store) -> None:
+    states: dict[str, Versioned] = {}
+    store.commit(process([turn(seq) for seq in range(9)], states))
+    table, one = tables.window_turns, states["s"]
+    by_seq = {held.seq: held for held in one.state.window.history}
+    with store.engine.begin() as connection:
+        for seq, slot in one.slots.items():
+            bare = msgspec.msgpack.encode(by_seq[seq])
+            sealed = seal(one.key, bare, place(table.c.turn, "s", BUNDLE, slot))
+            connection.execute(sa.update(table).where(table.c.slot == slot).values(turn=sealed))
+    assert store.load_states(["s"], BUNDLE)["s"].state == one.state
 
 
 def test_a_state_that_a_development_version_stored_whole_gets_a_base(store: Store) -> None:
