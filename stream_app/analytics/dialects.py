@@ -4,6 +4,7 @@ import json
 from typing import Final, Protocol
 
 from stream_app.contracts.plausible import EARLIEST
+from stream_app.store import mechanism_means
 
 FIRST_DATE: Final = EARLIEST.date().isoformat()
 LAST_DATE: Final = "2049-12-31"
@@ -24,6 +25,9 @@ class Dialect(Protocol):
 
     def number(self, column: str, *path: str | int) -> str:
         """A number inside a JSON column; null if it is not there."""
+
+    def mechanism(self, column: str, name: str, part: str) -> str:
+        """A number of a mechanism in a session's score; null if it is not there."""
 
     def text(self, column: str, *path: str | int) -> str:
         """A text inside a JSON column."""
@@ -73,6 +77,10 @@ class PostgreSQL:
     def number(self, column: str, *path: str | int) -> str:
         """``->`` down the path; numbers of any kind become double precision."""
         return f"CAST({self.text(column, *path)} AS double precision)"
+
+    def mechanism(self, column: str, name: str, part: str) -> str:
+        """An element of ``store.mechanism_means``."""
+        return f"{column}[{mechanism_means.place(name, part)}]"
 
     def text(self, column: str, *path: str | int) -> str:
         """``->`` down the path and ``->>`` at its end."""
@@ -137,6 +145,10 @@ class SQLite:
     def number(self, column: str, *path: str | int) -> str:
         """``json_extract`` keeps a number's kind."""
         return self.text(column, *path)
+
+    def mechanism(self, column: str, name: str, part: str) -> str:
+        """SQLite stores JSON."""
+        return self.number(column, name, part)
 
     def text(self, column: str, *path: str | int) -> str:
         """A path of quoted names and places."""

@@ -200,7 +200,7 @@ def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
                 Column(
                     f"{mechanism}_{part}",
                     _NUMBER,
-                    dialect.number("s.mechanisms", mechanism, part),
+                    dialect.mechanism("s.mechanisms", mechanism, part),
                     meaning,
                 )
                 for mechanism in MECHANISMS

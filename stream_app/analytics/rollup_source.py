@@ -155,7 +155,7 @@ def _measure(dialect: Dialect, name: str) -> str:
     if name in PERCEIVED:
         return f"CAST(round(1.0 * p.{name}_total / nullif(p.{name}_n, 0)) AS bigint)"
     if name in MECHANISMS:
-        return _scaled(dialect.number("s.mechanisms", name, "mean"))
+        return _scaled(dialect.mechanism("s.mechanisms", name, "mean"))
     return _scaled(_RENAMED.get(name, f"s.{name}"))
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "interventions",
     "judgements",
     "log_positions",
+    "mechanism_means",
     "outbox",
     "people",
     "pins",

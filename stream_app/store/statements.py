@@ -16,7 +16,8 @@ from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.dialects.sqlite import pysqlite
 
 from stream_app.errors import StoreError
-from stream_app.store import packed_json
+from stream_app.store import mechanism_means, packed_json
+from stream_app.store.mechanism_means import MechanismMeans
 from stream_app.store.packed_json import PackedJson
 from stream_app.store.rows import Row
 from stream_app.store.tables import MERGE, UtcDateTime
@@ -130,6 +131,8 @@ def _converter(column: Any, dialect: str) -> Converter | None:
             return _as_text if dialect == "sqlite" else _in_utc
         case PackedJson():
             return packed_json.pack if packed_json.packs(dialect) else as_json
+        case MechanismMeans():
+            return mechanism_means.as_numbers if mechanism_means.is_array(dialect) else as_json
         case JSON(none_as_null=True):
             return lambda value: None if value is None else as_json(value)
         case JSON():

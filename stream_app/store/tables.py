@@ -33,6 +33,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.heads import PERCEIVED
+from stream_app.store.mechanism_means import MechanismMeans
 from stream_app.store.packed_json import PackedJson
 
 metadata = MetaData(
@@ -273,7 +274,7 @@ session_scores = Table(
     Column("answered_share", Double),
     Column("missed_opportunities", Json),
     Column("outcome_risks", Json),
-    Column("mechanisms", Json, nullable=False),
+    Column("mechanisms", MechanismMeans, nullable=False),
     Column("empathy_total_mean", Double),
     Column("talk_share", Double),
     Column("reflection_to_question", Double),
