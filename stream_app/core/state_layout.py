@@ -8,8 +8,8 @@ releases are maps with the names of their fields. New fields of structs in a sta
 have a default, so that stored states still load.
 """
 
+import struct
 import zlib
-from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -46,18 +46,23 @@ _FREQUENT: Final = (
 _OF_TOTALS: Final = ("settled", "client_settled")
 _OF_TURNS: Final = ("latest", "client_latest")
 _HUNDRED: Final = 100
-"""Probabilities have four digits, so that most values in millionths are multiples of it."""
+"""Probabilities have four digits, so that most numbers in millionths are multiples of it."""
+_OTHER: Final = 0xFFFF
+_LARGEST: Final = _HUNDRED * _OTHER
+_SHARE: Final = struct.Struct(">H")
 
 
 class _Evidence(Struct, frozen=True, array_like=True):
-    """The values of a turn or of sums; ``names``: which list of names their evidence has.
+    """The numbers of a turn or of sums; ``names``: which list of names their evidence has.
 
-    ``values``: the evidence, ``shown``, and ``expected`` unless it equals that in the evidence
-    (``_numbers``). A list has the evidence alone: it was stored by a development version.
+    The numbers: the evidence, ``shown``, and ``expected`` unless it equals that in the evidence.
+    ``shares``: two bytes each, in hundreds, or ``_OTHER`` for the next of ``others``. A list is the
+    evidence alone: a development version stored it.
     """
 
     names: int
-    values: bytes | list[int]
+    shares: bytes | list[int]
+    others: list[int] = []
 
 
 class Packed(Struct, frozen=True, array_like=True):
@@ -81,7 +86,12 @@ def take_evidence(aggregates: Aggregates) -> tuple[Aggregates, Packed]:
         if tuple(item.expected) != expected_levels(evidence):
             values += item.expected
         names = known.setdefault(tuple(evidence), len(known))
-        return _Evidence(names, b"".join(map(_as_bytes, values)))
+        shares = [
+            value // _HUNDRED if not value % _HUNDRED and 0 <= value < _LARGEST else _OTHER
+            for value in values
+        ]
+        others = [v for v, share in zip(values, shares, strict=True) if share == _OTHER]
+        return _Evidence(names, struct.pack(f">{len(shares)}H", *shares), others)
 
     totals: list[Totals] = [getattr(aggregates, name) for name in _OF_TOTALS]
     turns: list[list[Contribution]] = [getattr(aggregates, name) for name in _OF_TURNS]
@@ -108,10 +118,10 @@ def give_evidence(aggregates: Aggregates, packed: Packed) -> None:
     """
 
     def unpacked(item: _Evidence) -> dict[str, Any]:
-        names, values = packed.names[item.names], item.values
-        if isinstance(values, list):
-            return {"evidence": dict(zip(names, values, strict=True))}
-        numbers = _numbers(values)
+        names, shares = packed.names[item.names], item.shares
+        if isinstance(shares, list):
+            return {"evidence": dict(zip(names, shares, strict=True))}
+        numbers = _numbers(shares, item.others)
         evidence = dict(zip(names, numbers, strict=False))
         first, second, third, *rest = numbers[len(evidence) :]
         expected = (rest[0], rest[1], rest[2]) if rest else expected_levels(evidence)
@@ -128,48 +138,17 @@ def give_evidence(aggregates: Aggregates, packed: Packed) -> None:
                 structs.replace(turn, **unpacked(item))
                 for turn, item in zip(turns, items, strict=True)
             ]
-    except (IndexError, ValueError):
+    except (IndexError, StopIteration, ValueError, struct.error):
         raise msgspec.ValidationError("a state's evidence does not match its names") from None
 
 
-@lru_cache(1 << 14)
-def _as_bytes(value: int) -> bytes:
-    """A number in seven bits a byte, lowest first; the lowest bit: whether it is in single units.
-
-    >>> _as_bytes(500).hex(), _as_bytes(-3).hex()
-    ('0a', '0b')
-    """
-    hundreds, units = divmod(value, _HUNDRED)
-    if units or value < 0:
-        signed = value << 1 if value >= 0 else ~value << 1 | 1
-        left = signed << 1 | 1
-    else:
-        left = hundreds << 1
-    found = bytearray()
-    while left > 0x7F:
-        found.append(left & 0x7F | 0x80)
-        left >>= 7
-    found.append(left)
-    return bytes(found)
-
-
-def _numbers(raw: bytes) -> list[int]:
-    """The numbers of ``_as_bytes``; one without its end is left out."""
-    found = []
-    value = bits = 0
-    for byte in raw:
-        value |= (byte & 0x7F) << bits
-        bits += 7
-        if byte <= 0x7F:
-            found.append(_number(value))
-            value = bits = 0
-    return found
-
-
-def _number(value: int) -> int:
-    if not value & 1:
-        return (value >> 1) * _HUNDRED
-    return ~(value >> 2) if value & 2 else value >> 2
+def _numbers(shares: bytes, others: list[int]) -> list[int]:
+    """The numbers of evidence in millionths."""
+    left = iter(others)
+    return [
+        next(left) if share == _OTHER else share * _HUNDRED
+        for (share,) in _SHARE.iter_unpack(shares)
+    ]
 
 
 def compress(plain: bytes) -> bytes:
