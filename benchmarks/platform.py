@@ -234,12 +234,9 @@ _STATEMENTS: Final = (
     "activity_hour) SELECT x.id, :bundle, "
     "CASE WHEN x.i % :open <> 0 THEN 'closed' ELSE 'open' END, x.began, "
     "x.began + interval '20 minutes', :turns, :turns / 2, 0, 0, x.u, x.v, x.v - 0.05, x.v + 0.05, "
-    "x.u, '[]', jsonb_build_object("
-    + ", ".join(
-        f"'{name}', jsonb_build_object('mean', {part}, 'recent_mean', {part}, 'share', {part} / 2)"
-        for name, part in zip(MECHANISMS, ("x.u", "x.v", "(x.u + x.v)"), strict=True)
-    )
-    + "), x.u + x.v, 0.5, 1 + x.u, x.v, x.u, "
+    "x.u, '[]', ARRAY["
+    + ", ".join(f"{part}, {part}, {part} / 2" for part in ("x.u", "x.v", "(x.u + x.v)"))
+    + "], x.u + x.v, 0.5, 1 + x.u, x.v, x.u, "
     "CAST(floor(extract(epoch FROM x.began + interval '20 minutes') / 3600) AS integer) "
     f"{_X}",
     "INSERT INTO alerts (alert_id, episode_id, rule, severity, labels, session_id, bundle, state, "

@@ -81,7 +81,7 @@ def rows(a: Assumptions = SMALL, size: Sizes = SIZES, speed: Speeds = SPEEDS) ->
         ("PostgreSQL, writing: `turn_scores`", 20_000.0),
         ("PostgreSQL, writing: all tables", 50_200.0),
         ("PostgreSQL, writing: write-ahead log", 100.0),
-        ("PostgreSQL, writing: of which session states, minimum", 66.0),
+        ("PostgreSQL, writing: of which session states, minimum", 36.0),
         ("PostgreSQL, writing: primaries", 1),
         ("PostgreSQL, storage: `turns`, a day", 0.1728),
         ("PostgreSQL, storage: all growing tables, a day", 1.9008),
@@ -90,7 +90,7 @@ def rows(a: Assumptions = SMALL, size: Sizes = SIZES, speed: Speeds = SPEEDS) ->
         ("PostgreSQL, storage: 2 months in the database", 114.048),
         ("PostgreSQL, storage: a month in the archive", 2.592),
         ("PostgreSQL, storage: 12 months with the archive", 114.048 + 10 * 2.592),
-        ("PostgreSQL, storage: states of open sessions", 2.0),
+        ("PostgreSQL, storage: states of open sessions", 2.2),
         ("Memory: sessions of one worker", 2000.0),
         ("Memory: memory of one worker", 200 + 2000 * 40_000 / 2**20),
         ("Console: viewers", 500),
@@ -215,7 +215,7 @@ def test_sizes_are_counted_on_a_real_database() -> None:
     assert found.base > 500
     assert found.live > sum(topic.messages * topic.bytes for topic in found.topics.values())
     assert found.held == 7.0
-    assert found.turn > 2 * 384 * 2  # two vectors of 16-bit floats
+    assert 1.5 < found.turn / (2 * 384) < 2  # two vectors of 16-bit floats, compressed
     assert found.turn_in > 200
     stored = sum(found.tables[name].bytes for name in ("turns", "turn_scores"))
     assert found.archived is not None
