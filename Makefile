@@ -109,7 +109,7 @@ $(TRAIN)/.installed: requirements/train.txt | $(UV)
 
 train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and export/
 
-test-models: check-models test-training ## Types and tests of models/ and export/
+test-models: test-training check-models ## Types and tests of models/ and export/
 
 test-training: train-env
 	$(NICE) $(TRAIN)/bin/python -m pytest -n $(TRAIN_JOBS) $(BY_SCOPE) tests/models tests/export
