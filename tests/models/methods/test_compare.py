@@ -132,12 +132,13 @@ def results_folder(tmp_path: Path) -> Path:
 
 def test_speed_and_memory_are_of_separate_processes(tiny_corpora: Path) -> None:
     rows = by_key()
-    chosen = [rows["majority"], rows["words"], rows["independent"]]
+    chosen = [rows["majority"], rows["independent"]]
     found = cost.measure(chosen, tiny_corpora, rounds=2, turns=2)
-    assert set(found) == {"majority", "words", "independent"}
+    assert set(found) == {"majority", "independent"}
     assert all(len(each.rounds) == 2 for each in found.values())
     assert found["majority"].turns_a_second > found["independent"].turns_a_second
-    assert found["independent"].memory > found["words"].memory + 100, "six encoders of 22 M weights"
+    more = found["independent"].memory - found["majority"].memory
+    assert more > 100, "six encoders of 22 M weights"
 
 
 def test_the_command_writes_table_and_picture(
