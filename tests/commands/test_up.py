@@ -83,18 +83,31 @@ def test_up_shows_scores_and_ends_after_the_given_time(start, output: Path, tmp_
     assert_nothing_is_left(output, children, tmp_path)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_up_cleanly(
-    start, output: Path, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_ends_up_while_history_is_written(start, output: Path, tmp_path: Path) -> None:
     process = start("--speed", "50", "--weeks", "0")
     await_words(output, "ready: first score")
+    assert_ends_cleanly(process, signal.SIGTERM, output, tmp_path)
+
+
+def test_up_adds_synthetic_history_after_the_first_score_and_ends_on_ctrl_c(
+    start, output: Path, tmp_path: Path
+) -> None:
+    process = start("--speed", "50", "--weeks", "0")
+    await_words(output, "half a year of synthetic history after")
+    text = output.read_text("utf-8")
+    assert text.index("ready: first score") < text.index("half a year of synthetic history")
+    assert_ends_cleanly(process, signal.SIGINT, output, tmp_path)
+
+
+def assert_ends_cleanly(
+    process: subprocess.Popen[bytes], number: signal.Signals, output: Path, folder: Path
+) -> None:
     children = psutil.Process(process.pid).children()
-    assert len(children) >= 3, "synthetic history may be being written"
+    assert len(children) >= 3
     process.send_signal(number)
     assert process.wait(PATIENCE) == 0, output.read_text("utf-8")
     assert "Traceback" not in output.read_text("utf-8")
-    assert_nothing_is_left(output, children, tmp_path)
+    assert_nothing_is_left(output, children, folder)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -115,15 +128,6 @@ def test_a_signal_cancels_and_is_not_raised_in_a_running_task(number: signal.Sig
     with signals_as_interrupt(), pytest.raises(KeyboardInterrupt):
         asyncio.run(showing())
     assert [type(problem) for problem in seen] == [asyncio.CancelledError]
-
-
-def test_up_adds_synthetic_history_after_the_first_score(start, output: Path) -> None:
-    process = start("--speed", "50", "--weeks", "0")
-    await_words(output, "half a year of synthetic history after")
-    text = output.read_text("utf-8")
-    assert text.index("ready: first score") < text.index("half a year of synthetic history")
-    process.send_signal(signal.SIGINT)
-    assert process.wait(PATIENCE) == 0, output.read_text("utf-8")
 
 
 def test_a_dead_worker_ends_up_with_a_message(start, output: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def fuzz(web: Web, name: str, folder: Path, phases: str, *which: str) -> None:
             f"{web.url}/api/v1/openapi.json",
             f"--checks={','.join(CHECKS)}",
             f"--header=Authorization: Bearer {web.tokens[name]}",
-            "--max-examples=6",
+            "--max-examples=4",
             f"--phases={phases}",
             "--seed=1",
             "--request-timeout=20",
