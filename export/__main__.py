@@ -35,6 +35,7 @@ from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
 from models.onnx_model import OnnxModel
 from models.perceived import left_out_of
+from stream_app.inference.vectors import VectorForm
 
 Versions = Mapping[str, tuple[Callable[[Path, Path], None], bool]]
 """By name: the writer of an encoder version, and whether a turn's result is batch-independent."""
@@ -111,7 +112,10 @@ def build(
             half_weights(head, small)
             head = small
             versions = int8_versions(examples(learnt, tokenizer)) if int8 else HALVES
-            chosen, metrics["quantisation"] = quantised(chosen, source, head, held_out, versions)
+            form = VectorForm.BYTES if int8 else VectorForm.HALVES
+            chosen, metrics["quantisation"] = quantised(
+                chosen, source, head, held_out, versions, form
+            )
         provisional = held_out.predict(chosen, head, PROVISIONAL)
         metrics["test"] = measure(chosen.predictions, calibration)
         metrics["test_provisional"] = measure(provisional, calibration)
@@ -126,6 +130,7 @@ def build(
         hidden_size=trained.config.hidden_size,
         batch_independent=chosen.batch_independent,
         packed=int8,
+        vectors=chosen.vectors,
         calibration=calibration,
         training={
             **json.loads((model / "training.json").read_text(encoding="utf-8")),
@@ -148,17 +153,26 @@ class HeldOut:
     threads: int
 
     def candidate(
-        self, name: str, encoder: Path, head: Path, *, batch_independent: bool
+        self,
+        name: str,
+        encoder: Path,
+        head: Path,
+        *,
+        batch_independent: bool,
+        vectors: VectorForm = VectorForm.HALVES,
     ) -> gate.Candidate:
         """Wrap an encoder graph with its predictions; its scorer for timing has one thread."""
         scorer = OnnxModel(encoder, head, threads=1, alone=not batch_independent)
-        empty = gate.Candidate(name, encoder, batch_independent, scorer, Predictions({}))
+        nothing = Predictions({})
+        empty = gate.Candidate(name, encoder, batch_independent, vectors, scorer, nothing)
         return replace(empty, predictions=self.predict(empty, head, FINAL))
 
     def predict(self, candidate: gate.Candidate, head: Path, window: Window) -> Predictions:
         """Predict with all threads."""
         alone = not candidate.batch_independent
-        scorer = OnnxModel(candidate.encoder, head, threads=self.threads, alone=alone)
+        scorer = OnnxModel(
+            candidate.encoder, head, threads=self.threads, alone=alone, form=candidate.vectors
+        )
         return predict(scorer, self.segments, window, self.tokenizer)
 
 
@@ -179,14 +193,24 @@ def int8_versions(shown: list[list[int]]) -> Versions:
 
 
 def quantised(
-    reference: gate.Candidate, source: Path, head: Path, held_out: HeldOut, versions: Versions
+    reference: gate.Candidate,
+    source: Path,
+    head: Path,
+    held_out: HeldOut,
+    versions: Versions,
+    vectors: VectorForm,
 ) -> tuple[gate.Candidate, dict[str, Any]]:
-    """The fastest version of `source` that passes the gate, and every candidate's figures."""
+    """The fastest version of `source` that passes the gate, and every candidate's figures.
+
+    `vectors` is the form in which the service keeps the versions' vectors.
+    """
     candidates = [reference]
     for name, (write, independent) in versions.items():
         path = reference.encoder.with_name(f"{name}.onnx")
         write(source, path)
-        candidates.append(held_out.candidate(name, path, head, batch_independent=independent))
+        candidates.append(
+            held_out.candidate(name, path, head, batch_independent=independent, vectors=vectors)
+        )
     figures = gate.report(candidates, held_out.segments)
     print(encoders(figures), flush=True)
     chosen = gate.fastest_passing(figures)

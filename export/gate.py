@@ -15,6 +15,7 @@ from models.batches import EncoderChunk, Segment, encoder_chunks
 from models.evaluate.predict import Ints, Predictions
 from models.onnx_model import OnnxModel
 from models.resampling import interval
+from stream_app.inference.vectors import VectorForm
 
 LEAST_AGREEMENT = 0.98
 LARGEST_F1_LOSS = 0.01
@@ -32,6 +33,7 @@ class Candidate:
     name: str
     encoder: Path
     batch_independent: bool
+    vectors: VectorForm
     scorer: OnnxModel
     predictions: Predictions
 

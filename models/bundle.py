@@ -12,6 +12,7 @@ from models.calibrate import Calibration
 from models.encoder import MAX_TOKENS
 from models.labels import HEADS, HEADS_BY_NAME, ROLE_NAMES, HeadSpec
 from stream_app.core.heads import WORDS, HeadWords
+from stream_app.inference.vectors import VectorForm
 
 FORMAT = 2
 NAME = "rapport-minilm"
@@ -39,6 +40,7 @@ def manifest(
     hidden_size: int,
     batch_independent: bool,
     packed: bool,
+    vectors: VectorForm,
     calibration: Calibration,
     training: dict[str, Any],
     metrics: dict[str, Any],
@@ -57,6 +59,7 @@ def manifest(
             "max_tokens": MAX_TOKENS,
             "batch_independent": batch_independent,
             "packed": packed,
+            "vectors": vectors.value,
         },
         "head": {"file": HEAD, "slots": SLOTS},
         "tokenizer": {"file": TOKENIZER},

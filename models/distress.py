@@ -32,6 +32,7 @@ from models.data.rated_sessions import load_sessions
 from models.data.registry import CORPORA
 from models.data.split import part_of
 from models.labels import CLIENT
+from models.standardised import centre_and_divisor
 from stream_app.commands.event_files import sample_events, sample_sessions
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
@@ -39,6 +40,7 @@ from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.probe import TurnProbe
 from stream_app.inference.scorer import OnnxScorer
+from stream_app.inference.vectors import from_bytes
 
 FILE = "distress.npy"
 SEED = 7
@@ -85,8 +87,7 @@ class Encoded:
             for start in range(0, len(texts), 256)
             for item in self._scorer.encode(texts[start : start + 256])
         )
-        rows = [np.frombuffer(item.vectors, dtype=np.float16) for item in encoded]
-        return np.stack(rows).astype(np.float64)
+        return from_bytes([item.vectors for item in encoded]).reshape(len(texts), -1).astype(float)
 
     def heads(self, texts: list[str]) -> dict[str, list[float]]:
         """The bundle's head outputs for the texts as client turns without context."""
@@ -143,9 +144,9 @@ def service_turns(data_dir: Path) -> list[Worded]:
 def fit_probe(x: Floats, items: Sequence[Worded]) -> TurnProbe:
     """Fit a logistic regression on the items' vectors [items, size]."""
     y = np.array([item.emotion in DISTRESS for item in items])
-    centre, spread = x.mean(axis=0), x.std(axis=0) + 1e-6
-    found = LogisticRegression(C=STRENGTH, max_iter=2000).fit((x - centre) / spread, y)
-    weights = found.coef_[0] / spread
+    centre, divisor = centre_and_divisor(x)
+    found = LogisticRegression(C=STRENGTH, max_iter=2000).fit((x - centre) / divisor, y)
+    weights = found.coef_[0] / divisor
     return TurnProbe(weights, float(found.intercept_[0] - weights @ centre))
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
+from models.standardised import centre_and_divisor
 from stream_app.inference.probe import TurnProbe
 
 Floats = NDArray[np.float64]
@@ -90,9 +91,9 @@ def _fit(written: Floats, is_crisis: Flags, assumed: Floats) -> tuple[Floats, fl
     y = np.concatenate([is_crisis, np.zeros(len(assumed), bool)])
     share = ASSUMED_WEIGHT * len(written) / len(assumed)
     weight = np.concatenate([np.ones(len(written)), np.full(len(assumed), share)])
-    centre, spread = x.mean(axis=0), x.std(axis=0) + 1e-6
+    centre, divisor = centre_and_divisor(x)
     found = LogisticRegression(C=STRENGTH, max_iter=2000).fit(
-        (x - centre) / spread, y, sample_weight=weight
+        (x - centre) / divisor, y, sample_weight=weight
     )
-    weights = found.coef_[0] / spread
+    weights = found.coef_[0] / divisor
     return weights, float(found.intercept_[0] - weights @ centre)

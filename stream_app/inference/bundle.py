@@ -20,6 +20,7 @@ from stream_app.core.perceived import PerceivedValues
 from stream_app.errors import BundleError
 from stream_app.inference import adaptations, bundle_pointer
 from stream_app.inference.adaptations import Adaptation
+from stream_app.inference.vectors import VectorForm
 
 T = TypeVar("T")
 FORMAT: Final = 2
@@ -73,6 +74,7 @@ class EncoderSpec(Struct, frozen=True):
     """The encoder graph; unless ``batch_independent``, it encodes one text at a time.
 
     ``packed``: the graph concatenates the tokens of a batch, so that padding costs little.
+    ``vectors``: the form in which the vectors of turns are kept.
     """
 
     file: str
@@ -80,6 +82,7 @@ class EncoderSpec(Struct, frozen=True):
     max_tokens: int
     batch_independent: bool
     packed: bool = False
+    vectors: VectorForm = VectorForm.HALVES
 
 
 class HeadGraphSpec(Struct, frozen=True):

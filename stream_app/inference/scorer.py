@@ -22,6 +22,7 @@ from stream_app.inference.probe import TurnProbe
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
+from stream_app.inference.vectors import from_bytes
 
 
 class OnnxScorer:
@@ -76,6 +77,7 @@ class OnnxScorer:
             manifest.head.slots,
             manifest.encoder.hidden_size,
         )
+        self._hidden = manifest.encoder.hidden_size
         self._heads = manifest.heads
         self._decisions = Decisions(manifest)
         columns = self._decisions.calibration.columns
@@ -134,7 +136,7 @@ class OnnxScorer:
         encoded = zip(texts, tokens, self.encoder.encode(tokens), strict=True)
         return [
             Encoding(
-                vectors=output.vectors.tobytes(),
+                vectors=output.vectors,
                 rationales=self._rationales(
                     item, output, text, roles[index] if roles is not None else None
                 ),
@@ -191,8 +193,8 @@ class OnnxScorer:
         ]
         if not self._probes or not of_clients:
             return
-        raw = b"".join([requests[i].turn.vectors for i in of_clients])
-        vectors = np.frombuffer(raw, np.float16).reshape(len(of_clients), -1)
+        raw = [requests[i].turn.vectors for i in of_clients]
+        vectors = from_bytes(raw, self._hidden).reshape(len(of_clients), -1)
         for name, probe in self._probes.items():
             yes = np.rint(probe.probabilities(vectors) * SCALE)
             shares = (np.stack([SCALE - yes, yes], axis=-1) / SCALE).tolist()
