@@ -16,7 +16,7 @@ from stream_app.inference.vectors import VectorForm
 
 FORMAT = 2
 NAME = "rapport-minilm"
-VERSION = "2.1.0"
+VERSION = "2.2.0"
 ENCODER, HEAD, TOKENIZER = "encoder.onnx", "head.onnx", "tokenizer.json"
 MANIFEST, CARD = "bundle.json", "MODEL_CARD.md"
 TRAINING_KEYS = (
