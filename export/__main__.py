@@ -35,7 +35,7 @@ from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
 from models.onnx_model import OnnxModel
 from models.perceived import left_out_of
-from stream_app.inference.vectors import VectorForm
+from stream_app.inference.bundle import VectorForm
 
 Versions = Mapping[str, tuple[Callable[[Path, Path], None], bool]]
 """By name: the writer of an encoder version, and whether a turn's result is batch-independent."""

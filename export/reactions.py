@@ -43,8 +43,9 @@ from models.resampling import spearman
 from models.turn_features import fuse
 from stream_app.contracts.events import Role
 from stream_app.inference import bundle as bundles
+from stream_app.inference.bundle import VectorForm
 from stream_app.inference.scorer import OnnxScorer
-from stream_app.inference.vectors import VectorForm, Vectors, from_bytes
+from stream_app.inference.vectors import Vectors, from_bytes
 
 AT_A_TIME = 256
 ORDINARY = 4_000

@@ -25,7 +25,7 @@ from models.data.split import split
 from models.evaluate.predict import predict
 from models.evaluate.report import measure
 from models.onnx_model import OnnxModel
-from stream_app.inference.vectors import VectorForm
+from stream_app.inference.bundle import VectorForm
 
 
 class FormError(ValueError):

@@ -12,7 +12,7 @@ from models.calibrate import Calibration
 from models.encoder import MAX_TOKENS
 from models.labels import HEADS, HEADS_BY_NAME, ROLE_NAMES, HeadSpec
 from stream_app.core.heads import WORDS, HeadWords
-from stream_app.inference.vectors import VectorForm
+from stream_app.inference.bundle import VectorForm
 
 FORMAT = 2
 NAME = "rapport-minilm"

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from models.batches import SLOTS, Step, Targets
 from models.labels import HEADS
-from stream_app.inference.vectors import VectorForm, rounded
+from stream_app.inference.bundle import VectorForm
+from stream_app.inference.vectors import rounded
 
 ENCODER_OUTPUTS = ("vectors", "rationale_logits")
 HEAD_OUTPUTS = tuple(head.name for head in HEADS)

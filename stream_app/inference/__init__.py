@@ -21,4 +21,5 @@ __all__ = [
     "routed_bundles",
     "scorer",
     "tokenizer",
+    "vectors",
 ]

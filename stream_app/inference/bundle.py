@@ -5,6 +5,7 @@
 
 import hashlib
 import re
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -20,7 +21,6 @@ from stream_app.core.perceived import PerceivedValues
 from stream_app.errors import BundleError
 from stream_app.inference import adaptations, bundle_pointer
 from stream_app.inference.adaptations import Adaptation
-from stream_app.inference.vectors import VectorForm
 
 T = TypeVar("T")
 FORMAT: Final = 2
@@ -68,6 +68,13 @@ class HeadSpec(Head, frozen=True):
         possible = self.labels[-1:] if self.dimension is Dimension.PERCEIVED else self.labels
         if unknown := set(self.evidence) - set(possible):
             raise ValueError(f"{self.name}: not possible as evidence: {', '.join(sorted(unknown))}")
+
+
+class VectorForm(StrEnum):
+    """How the vectors of turns become bytes (``inference.vectors``)."""
+
+    HALVES = "float16"
+    BYTES = "int8"
 
 
 class EncoderSpec(Struct, frozen=True):

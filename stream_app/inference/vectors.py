@@ -7,25 +7,19 @@ coarsen.
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 from functools import cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from stream_app.inference.bundle import VectorForm
+
 Vectors = npt.NDArray[np.float32]
 """First-token state and mean of the token states: [turns, 2, hidden]."""
 STEPS: Final = 127
 _MARK: Final = 1
 _LARGEST: Final = float(np.finfo(np.float16).max)
-
-
-class VectorForm(StrEnum):
-    """How vectors become bytes."""
-
-    HALVES = "float16"
-    BYTES = "int8"
 
 
 @cache

@@ -30,8 +30,8 @@ from models.evaluate.report import CrossValidation  # noqa: E402
 from models.labels import HEADS, RATED  # noqa: E402
 from stream_app.core.heads import PERCEIVED  # noqa: E402
 from stream_app.inference import bundle as reader  # noqa: E402
+from stream_app.inference.bundle import VectorForm  # noqa: E402
 from stream_app.inference.scorer import OnnxScorer  # noqa: E402
-from stream_app.inference.vectors import VectorForm  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
 INT8 = command.int8_versions([[1, 9, 12, 2], [1, 15, 7, 20, 11, 2], [1, 25, 2]])

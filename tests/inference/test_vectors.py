@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from stream_app.inference.vectors import STEPS, VectorForm, Vectors, from_bytes, rounded, to_bytes
+from stream_app.inference.bundle import VectorForm
+from stream_app.inference.vectors import STEPS, Vectors, from_bytes, rounded, to_bytes
 
 HIDDEN = 24
 forms = pytest.mark.parametrize("form", VectorForm)
