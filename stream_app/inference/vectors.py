@@ -66,7 +66,8 @@ def from_bytes(raw: Sequence[bytes], hidden: int | None = None) -> Vectors:
     size = len(raw[0]) if raw else 0
     if size % 2 == 0:
         shape = len(raw), 2, size // 4 if hidden is None else hidden
-        return np.frombuffer(b"".join(raw), "<f2").reshape(shape).astype(np.float32)
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            return np.frombuffer(b"".join(raw), "<f2").reshape(shape).astype(np.float32)
     layout = _layout((size - _layout(0).itemsize) // 2 if hidden is None else hidden)
     turns = np.frombuffer(b"".join(raw), layout)
     vectors = turns["steps"] * turns["step"][..., None]

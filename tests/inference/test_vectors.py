@@ -64,6 +64,11 @@ def test_any_numbers_become_finite_ones(made: Vectors) -> None:
     assert found.shape == made.shape
 
 
+@given(st.binary(max_size=48).filter(lambda raw: len(raw) % 4 == 0))
+def test_any_half_floats_are_read_without_a_warning(raw: bytes) -> None:
+    assert from_bytes([raw]).shape == (1, 2, len(raw) // 4)
+
+
 @forms
 def test_no_turns_have_no_vectors(form: VectorForm) -> None:
     assert to_bytes(np.zeros((0, 2, HIDDEN), np.float32), form) == []
