@@ -120,8 +120,8 @@ def units(vectors: Sequence[bytes]) -> Floats:
 
     Each row depends on its own turn alone, to the last bit. Zero where there is no direction.
     """
-    mean = from_bytes(vectors)[:, 1].astype(np.float64)
-    mean = np.nan_to_num(mean, nan=0.0, posinf=0.0, neginf=0.0)
+    mean = np.nan_to_num(from_bytes(vectors)[:, 1], nan=0.0, posinf=0.0, neginf=0.0)
+    mean = mean.astype(np.float64)
     lengths = np.sqrt((mean * mean).sum(axis=1, keepdims=True))
     return np.asarray(mean / np.maximum(lengths, np.finfo(np.float32).tiny))
 
