@@ -32,6 +32,7 @@ COMMANDS = {
     "baselines": "python -m models.evaluate.baselines",
     "micromodels": "python -m models.methods.micromodels",
     "encoder_mean": "python -m models.methods.encoder_mean --encoder FOLDER",
+    "whole_recipe": "python -m models.methods.whole_recipe FOLDER FOLDER",
     "levels": "python -m models.evaluate",
     "rationales": "python -m models.evaluate",
     "gold_rationales": "python -m models.evaluate.gold_rationales",
@@ -371,6 +372,11 @@ SECTIONS: tuple[Section, ...] = (
     ),
     ("Micromodels, run here", "micromodels", _tolerant(sections.micromodels)),
     ("A second encoder", "encoder_mean", _tolerant(sections.encoder_mean)),
+    (
+        "A second encoder, and a student of it, in the whole recipe",
+        "whole_recipe",
+        _tolerant(sections.whole_recipe),
+    ),
     ("ESConv strategies", "strategies", _strategies),
     (
         "Motivational interviewing (AnnoMI)",

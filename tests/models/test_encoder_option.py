@@ -28,7 +28,11 @@ from models.encoder import (  # noqa: E402
     encoder_name,
     pretrained_tokenizer,
 )
-from models.methods import encoder_mean  # noqa: E402
+from models.evaluate import sections  # noqa: E402
+from models.evaluate.folds import Fold  # noqa: E402
+from models.evaluate.predict import HeadOutputs, Predictions  # noqa: E402
+from models.labels import HEADS  # noqa: E402
+from models.methods import encoder_mean, whole_recipe  # noqa: E402
 from tests.models.tiny import tiny_tokenizer, write_corpora  # noqa: E402
 
 WIDTH = 32
@@ -182,6 +186,39 @@ def test_the_mean_of_two_encoders_is_evaluated_on_the_same_answers(
     assert again.exit_code == 0, again.output
     assert len(list((tmp_path / "cache").iterdir())) == 4
     assert json.dumps(json.loads(out.read_text("utf-8"))) == json.dumps(written)
+
+
+def fold(number: int, size: int, error: float) -> Fold:
+    """Predictions that err more with a larger `error`."""
+    chance = np.random.default_rng(number)
+    heads = {}
+    for head in HEADS:
+        gold = np.eye(len(head.labels))[np.arange(size) % len(head.labels)]
+        noise = np.random.default_rng(int(100 * error)).normal(size=gold.shape)
+        heads[head.name] = HeadOutputs(gold + error * noise + 0.01 * chance.random(1), gold)
+    return Fold(number, {"final": Predictions(heads)})
+
+
+def test_trainings_are_compared_on_the_folds_that_they_share() -> None:
+    trainings = {
+        "plain": [fold(0, 60, 1.5), fold(1, 30, 1.5), fold(2, 60, 0.1)],
+        "other": [fold(0, 60, 0.7), fold(1, 30, 0.7)],
+        "student": [fold(1, 30, 0.8), fold(0, 60, 0.8)],
+    }
+    trainings["student"].sort(key=lambda each: each.number)
+    found = whole_recipe.compared(trainings)
+    assert found["folds"] == [0, 1]
+    assert list(found["rows"]) == [*trainings, whole_recipe.MEAN]
+    assert {row["answers"] for row in found["rows"].values()} == {90}
+    assert "gain" not in found["rows"]["plain"]
+    for name in ("other", "student"):
+        row = found["rows"][name]
+        assert row["gain"]["low"] > 0
+        assert row["accuracy_gain"]["low"] > 0
+        assert row["others"]["strategy"] > found["rows"]["plain"]["others"]["strategy"]
+    page = sections.whole_recipe(found)
+    assert "2 folds" in page
+    assert page.count("| student |") == 2
 
 
 def test_the_mean_of_models_that_err_differently_is_better() -> None:

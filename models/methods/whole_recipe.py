@@ -1,0 +1,120 @@
+"""Compare whole trainings fold by fold: `python -m models.methods.whole_recipe FIRST OTHER ...`.
+
+Each folder is one of `models.crossvalidate`: of the recipe, of another encoder (`--encoder`), or of
+a student with teachers (`--teachers`). Compared are the folds that all of them have, on the same
+held-out turns: EPITOME's levels, expected totals, and macro-F1 of the heads that learn from other
+corpora; most probable labels, not calibrated. Writes docs/evaluation/whole_recipe.json.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+from sklearn.metrics import f1_score
+
+from models.data import load_for_command
+from models.evaluate import document
+from models.evaluate.folds import Fold, load_folds
+from models.labels import HEADS, OUTCOME_HEADS, RATED
+from models.methods.encoder_mean import Outputs, averaged, figures, gain, joined
+from models.resampling import interval
+from stream_app.contracts.scores import MECHANISMS
+
+FILE = document.FOLDER / "whole_recipe.json"
+OTHERS = tuple(
+    head.name
+    for head in HEADS
+    if head.name not in (*MECHANISMS, *OUTCOME_HEADS) and head.name != RATED
+)
+MEAN = "mean of the first two"
+
+Labels = dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
+"""By head: labels that people gave and most probable ones, [turns]."""
+
+
+def outputs(fold: Fold) -> Outputs:
+    """EPITOME's levels of one fold."""
+    heads = fold.views["final"].heads
+    logits = np.stack([heads[name].logits for name in MECHANISMS], 1)
+    gold = np.stack([heads[name].gold for name in MECHANISMS], 1)
+    return Outputs(log_softmax(logits.astype(np.float64), -1), gold.astype(np.int64))
+
+
+def labels(folds: list[Fold]) -> Labels:
+    """All folds' labels of the heads in `OTHERS`."""
+    heads = [fold.views["final"].heads for fold in folds]
+    return {
+        name: (
+            np.concatenate([one[name].gold for one in heads]),
+            np.concatenate([one[name].predicted for one in heads]),
+        )
+        for name in OTHERS
+    }
+
+
+def accuracy_gain(over: Outputs, other: Outputs) -> dict[str, Any]:
+    """Mean accuracy of `other` minus that of `over` in per cent, on the same resamples."""
+    right = [
+        100.0 * (each.log_probabilities.argmax(-1) == each.gold).mean(1) for each in (over, other)
+    ]
+    difference = right[1] - right[0]
+    return interval(np.arange(len(difference)), lambda rows: float(difference[rows].mean()))
+
+
+def title(folder: Path) -> str:
+    """The encoder, and its teacher if it had one."""
+    about = json.loads((next(folder.glob("*/training.json"))).read_text(encoding="utf-8"))
+    teacher = about.get("teacher")
+    return f"{about['base_model']}, distilled from {teacher}" if teacher else about["base_model"]
+
+
+def compared(trainings: dict[str, list[Fold]]) -> dict[str, Any]:
+    """Figures by training, on the folds that all have; gains are over the first one."""
+    shared = set.intersection(*({fold.number for fold in of} for of in trainings.values()))
+    used = {
+        name: [fold for fold in folds if fold.number in shared] for name, folds in trainings.items()
+    }
+    parts = {name: [outputs(fold) for fold in folds] for name, folds in used.items()}
+    levels = {name: joined(one) for name, one in parts.items()}
+    first, *others = levels
+    if others:
+        pairs = zip(parts[first], parts[others[0]], strict=True)
+        levels[MEAN] = joined([averaged(list(pair)) for pair in pairs])
+    rows = {name: figures(one) for name, one in levels.items()}
+    for name, one in levels.items():
+        if name != first:
+            rows[name]["gain"] = gain(levels[first], one)
+            rows[name]["accuracy_gain"] = accuracy_gain(levels[first], one)
+    for name, folds in used.items():
+        rows[name]["others"] = {
+            head: float(f1_score(gold, found, average="macro"))
+            for head, (gold, found) in labels(folds).items()
+        }
+    return {"folds": sorted(shared), "rows": rows}
+
+
+def main(
+    folders: Annotated[list[Path], typer.Argument(help="Folders with trained folds.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
+    out: Annotated[Path, typer.Option(help="File to write.")] = FILE,
+) -> None:
+    """Compare the trainings and write the figures."""
+    conversations = load_for_command(data_dir)
+    result = compared({title(folder): load_folds(folder, conversations) for folder in folders})
+    document.write_json(out, result)
+    document.write(out.parent)
+    for name, row in result["rows"].items():
+        print(
+            f"{name}: Spearman {row['spearman']['value']:.3f}, accuracy {100 * row['accuracy']:.1f}"
+            f", macro-F1 {100 * row['macro_f1']:.1f}"
+        )
+
+
+if __name__ == "__main__":
+    typer.run(main)
