@@ -56,14 +56,19 @@ def to_bytes(vectors: Vectors, form: VectorForm) -> list[bytes]:
 
 
 def from_bytes(raw: Sequence[bytes], hidden: int | None = None) -> Vectors:
-    """The vectors of turns that have the same form.
+    """The vectors of turns.
 
-    ``hidden``: size of a vector; without it, it follows from the length of the bytes.
+    ``hidden``: size of a vector; without it, it follows from the length of the bytes. Turns may
+    have both forms: an open session's bundle stays, while its encoder's form may change.
 
     Raises:
         ValueError: the bytes are no vectors, or have another size.
     """
     size = len(raw[0]) if raw else 0
+    if len({len(turn) % 2 for turn in raw}) > 1:
+        parts = [[i for i, turn in enumerate(raw) if len(turn) % 2 == odd] for odd in (0, 1)]
+        found = [from_bytes([raw[i] for i in part], hidden) for part in parts]
+        return np.concatenate(found)[np.argsort(np.concatenate(parts))]
     if size % 2 == 0:
         shape = len(raw), 2, size // 4 if hidden is None else hidden
         with np.errstate(invalid="ignore"):  # a signalling NaN

@@ -64,6 +64,15 @@ def test_any_numbers_become_finite_ones(made: Vectors) -> None:
     assert found.shape == made.shape
 
 
+@pytest.mark.parametrize("hidden", [None, HIDDEN])
+def test_a_window_may_have_both_forms(hidden: int | None) -> None:
+    made = vectors(9)
+    both = [to_bytes(turn[None], list(VectorForm)[i % 3 % 2])[0] for i, turn in enumerate(made)]
+    assert len({len(turn) for turn in both}) == 2
+    alone = np.concatenate([from_bytes([turn]) for turn in both])
+    np.testing.assert_array_equal(from_bytes(both, hidden), alone)
+
+
 @given(st.binary(max_size=48).filter(lambda raw: len(raw) % 4 == 0))
 def test_any_half_floats_are_read_without_a_warning(raw: bytes) -> None:
     assert from_bytes([raw]).shape == (1, 2, len(raw) // 4)
