@@ -35,7 +35,6 @@ from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
 from models.onnx_model import OnnxModel
 from models.perceived import left_out_of
-from stream_app.inference.bundle import VectorForm
 
 Versions = Mapping[str, tuple[Callable[[Path, Path], None], bool]]
 """By name: the writer of an encoder version, and whether a turn's result is batch-independent."""
@@ -112,10 +111,7 @@ def build(
             half_weights(head, small)
             head = small
             versions = int8_versions(examples(learnt, tokenizer)) if int8 else HALVES
-            form = VectorForm.BYTES if int8 else VectorForm.HALVES
-            chosen, metrics["quantisation"] = quantised(
-                chosen, source, head, held_out, versions, form
-            )
+            chosen, metrics["quantisation"] = quantised(chosen, source, head, held_out, versions)
         provisional = held_out.predict(chosen, head, PROVISIONAL)
         metrics["test"] = measure(chosen.predictions, calibration)
         metrics["test_provisional"] = measure(provisional, calibration)
@@ -130,7 +126,6 @@ def build(
         hidden_size=trained.config.hidden_size,
         batch_independent=chosen.batch_independent,
         packed=int8,
-        vectors=chosen.vectors,
         calibration=calibration,
         training={
             **json.loads((model / "training.json").read_text(encoding="utf-8")),
@@ -153,26 +148,17 @@ class HeldOut:
     threads: int
 
     def candidate(
-        self,
-        name: str,
-        encoder: Path,
-        head: Path,
-        *,
-        batch_independent: bool,
-        vectors: VectorForm = VectorForm.HALVES,
+        self, name: str, encoder: Path, head: Path, *, batch_independent: bool
     ) -> gate.Candidate:
         """Wrap an encoder graph with its predictions; its scorer for timing has one thread."""
         scorer = OnnxModel(encoder, head, threads=1, alone=not batch_independent)
-        nothing = Predictions({})
-        empty = gate.Candidate(name, encoder, batch_independent, vectors, scorer, nothing)
+        empty = gate.Candidate(name, encoder, batch_independent, scorer, Predictions({}))
         return replace(empty, predictions=self.predict(empty, head, FINAL))
 
     def predict(self, candidate: gate.Candidate, head: Path, window: Window) -> Predictions:
         """Predict with all threads."""
         alone = not candidate.batch_independent
-        scorer = OnnxModel(
-            candidate.encoder, head, threads=self.threads, alone=alone, form=candidate.vectors
-        )
+        scorer = OnnxModel(candidate.encoder, head, threads=self.threads, alone=alone)
         return predict(scorer, self.segments, window, self.tokenizer)
 
 
@@ -193,24 +179,14 @@ def int8_versions(shown: list[list[int]]) -> Versions:
 
 
 def quantised(
-    reference: gate.Candidate,
-    source: Path,
-    head: Path,
-    held_out: HeldOut,
-    versions: Versions,
-    vectors: VectorForm,
+    reference: gate.Candidate, source: Path, head: Path, held_out: HeldOut, versions: Versions
 ) -> tuple[gate.Candidate, dict[str, Any]]:
-    """The fastest version of `source` that passes the gate, and every candidate's figures.
-
-    `vectors` is the form in which the service keeps the versions' vectors.
-    """
+    """The fastest version of `source` that passes the gate, and every candidate's figures."""
     candidates = [reference]
     for name, (write, independent) in versions.items():
         path = reference.encoder.with_name(f"{name}.onnx")
         write(source, path)
-        candidates.append(
-            held_out.candidate(name, path, head, batch_independent=independent, vectors=vectors)
-        )
+        candidates.append(held_out.candidate(name, path, head, batch_independent=independent))
     figures = gate.report(candidates, held_out.segments)
     print(encoders(figures), flush=True)
     chosen = gate.fastest_passing(figures)

@@ -15,7 +15,6 @@ from models.batches import EncoderChunk, Segment, encoder_chunks
 from models.evaluate.predict import Ints, Predictions
 from models.onnx_model import OnnxModel
 from models.resampling import interval
-from stream_app.inference.bundle import VectorForm
 
 LEAST_AGREEMENT = 0.98
 LARGEST_F1_LOSS = 0.01
@@ -33,7 +32,6 @@ class Candidate:
     name: str
     encoder: Path
     batch_independent: bool
-    vectors: VectorForm
     scorer: OnnxModel
     predictions: Predictions
 

@@ -40,7 +40,7 @@ from models.data.split import DESCRIPTION, fold_of, key_of, split
 from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
 from models.head_graph import read_head
-from models.heads import ContextHead
+from models.heads import ContextHead, through_half
 from models.labels import HEADS
 from models.losses import HeadLoss
 from models.multitask import windows_of
@@ -50,7 +50,6 @@ from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import Bundle
 from stream_app.inference.head_bundle import encoder_of
 from stream_app.inference.scorer import OnnxScorer
-from stream_app.inference.vectors import from_bytes
 
 AT_A_TIME = 256
 CALIBRATION_FOLDS = 5
@@ -80,7 +79,7 @@ class FrozenHeads:
         """Logits by head; the rationale logits are zeros, as rationales are the encoder's."""
         if step.taught is None:
             raise ValueError("the step's turns have no vectors")
-        logits = self.head(*windows_of(step.taught, step.targets))
+        logits = self.head(*windows_of(through_half(step.taught), step.targets))
         by_name = {head.name: values for head, values in zip(HEADS, logits, strict=True)}
         return by_name, [torch.zeros_like(chunk.rationale) for chunk in step.chunks]
 
@@ -93,7 +92,8 @@ def encode(segments: Sequence[Segment], scorer: OnnxScorer) -> None:
     for first in range(0, len(texts), AT_A_TIME):
         some = texts[first : first + AT_A_TIME]
         for text, found in zip(some, scorer.encode(some, [Role.CLIENT] * len(some)), strict=True):
-            [vectors[text]] = torch.from_numpy(from_bytes([found.vectors]))
+            held = torch.frombuffer(bytearray(found.vectors), dtype=torch.float16)
+            vectors[text] = held.reshape(2, -1).float()
     for turn in turns:
         turn.taught = vectors[turn.turn.text]
 
@@ -122,7 +122,7 @@ def learn(
             step = collate(order[first : first + recipe.segments], TRAINING, chance)
             if step.taught is None or not step.targets.labels:
                 continue
-            fused = trained.fuse(*windows_of(step.taught, step.targets))
+            fused = trained.fuse(*windows_of(through_half(step.taught), step.targets))
             loss = torch.zeros(())
             for name, (labelled, target) in step.targets.labels.items():
                 logits = trained.tasks[name](fused[labelled])

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
@@ -43,9 +44,7 @@ from models.resampling import spearman
 from models.turn_features import fuse
 from stream_app.contracts.events import Role
 from stream_app.inference import bundle as bundles
-from stream_app.inference.bundle import VectorForm
 from stream_app.inference.scorer import OnnxScorer
-from stream_app.inference.vectors import Vectors, from_bytes
 
 AT_A_TIME = 256
 ORDINARY = 4_000
@@ -105,7 +104,7 @@ class BundleFeatures:
     def __init__(self, folder: Path, head: ContextHead) -> None:
         self.scorer = OnnxScorer(bundles.load(folder))
         self.head = head
-        self._vectors: dict[str, Vectors] = {}
+        self._vectors: dict[str, NDArray[np.float16]] = {}
 
     def of(self, windows: Sequence[Window], target: Tensor | None = None) -> Examples:
         """Features of the windows, with their labels unless targets are given."""
@@ -113,7 +112,8 @@ class BundleFeatures:
         for some in _batches(sorted(texts)):
             encoded = self.scorer.encode(some, [Role.CLIENT] * len(some))
             for text, encoding in zip(some, encoded, strict=True):
-                [self._vectors[text]] = from_bytes([encoding.vectors])
+                vectors = np.frombuffer(encoding.vectors, np.float16)
+                self._vectors[text] = vectors.reshape(2, -1)
         turns = [turn for window in windows for turn in window.turns]
         vectors = np.stack([self._vectors[turn.text] for turn in turns])
         roles = np.array([turn.role for turn in turns])
@@ -274,8 +274,7 @@ def measured(
     tokenizer.no_truncation()
     segments = tokenise(split(conversations, int(content["training"]["seed"]))["test"], tokenizer)
     alone = not content["encoder"]["batch_independent"]
-    form = VectorForm(content["encoder"].get("vectors", VectorForm.HALVES))
-    scorer = OnnxModel(folder / ENCODER, folder / HEAD, threads=threads, alone=alone, form=form)
+    scorer = OnnxModel(folder / ENCODER, folder / HEAD, threads=threads, alone=alone)
     given = calibration_of(content)
     views = {"test": FINAL, "test_provisional": PROVISIONAL}
     return {

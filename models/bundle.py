@@ -12,11 +12,10 @@ from models.calibrate import Calibration
 from models.encoder import MAX_TOKENS
 from models.labels import HEADS, HEADS_BY_NAME, ROLE_NAMES, HeadSpec
 from stream_app.core.heads import WORDS, HeadWords
-from stream_app.inference.bundle import VectorForm
 
 FORMAT = 2
 NAME = "rapport-minilm"
-VERSION = "2.2.0"
+VERSION = "2.1.0"
 ENCODER, HEAD, TOKENIZER = "encoder.onnx", "head.onnx", "tokenizer.json"
 MANIFEST, CARD = "bundle.json", "MODEL_CARD.md"
 TRAINING_KEYS = (
@@ -40,7 +39,6 @@ def manifest(
     hidden_size: int,
     batch_independent: bool,
     packed: bool,
-    vectors: VectorForm,
     calibration: Calibration,
     training: dict[str, Any],
     metrics: dict[str, Any],
@@ -59,7 +57,6 @@ def manifest(
             "max_tokens": MAX_TOKENS,
             "batch_independent": batch_independent,
             "packed": packed,
-            "vectors": vectors.value,
         },
         "head": {"file": HEAD, "slots": SLOTS},
         "tokenizer": {"file": TOKENIZER},

@@ -467,15 +467,6 @@ def _export(manifest: dict[str, Any]) -> str:
         f"{parity['head_max_abs_difference']:.1e} (head) over {parity['shapes']} shapes; the "
         f"bound is {parity['tolerance']:.0e}."
     )
-    if "vectors" in metrics:
-        heads = metrics["vectors"]["heads"].values()
-        least = min(head["agreement"] for head in heads)
-        loss = min(head["macro_f1_difference"] for head in heads)
-        text += (
-            "\n\nVectors of turns are kept in bytes. Compared with half floats on the held-out "
-            f"turns, at least {100 * least:.1f} % of the labels of every head are equal, and "
-            f"macro-F1 changes by {100 * loss:+.1f} points at worst."
-        )
     figures = metrics.get("quantisation")
     if figures is None:
         return text

@@ -40,7 +40,6 @@ from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.probe import TurnProbe
 from stream_app.inference.scorer import OnnxScorer
-from stream_app.inference.vectors import from_bytes
 
 FILE = "distress.npy"
 SEED = 7
@@ -87,7 +86,8 @@ class Encoded:
             for start in range(0, len(texts), 256)
             for item in self._scorer.encode(texts[start : start + 256])
         )
-        return from_bytes([item.vectors for item in encoded]).reshape(len(texts), -1).astype(float)
+        rows = [np.frombuffer(item.vectors, dtype=np.float16) for item in encoded]
+        return np.stack(rows).astype(np.float64)
 
     def heads(self, texts: list[str]) -> dict[str, list[float]]:
         """The bundle's head outputs for the texts as client turns without context."""

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from models.batches import SLOTS, Step, Targets
+from models.heads import through_half
 from models.labels import HEADS
-from stream_app.inference.bundle import VectorForm
-from stream_app.inference.vectors import rounded
 
 ENCODER_OUTPUTS = ("vectors", "rationale_logits")
 HEAD_OUTPUTS = tuple(head.name for head in HEADS)
@@ -32,22 +31,12 @@ class OnnxModel:
     """A bundle's two graphs as a scorer of steps (see `models.evaluate.predict.Scorer`).
 
     With `alone` every turn is encoded singly, as in the service if results depend on the batch.
-    `form`: in which the service keeps the vectors.
     """
 
-    def __init__(
-        self,
-        encoder: Path,
-        head: Path,
-        *,
-        threads: int = 1,
-        alone: bool = False,
-        form: VectorForm = VectorForm.HALVES,
-    ) -> None:
+    def __init__(self, encoder: Path, head: Path, *, threads: int = 1, alone: bool = False) -> None:
         self.encoder = session(encoder, threads)
         self.head = session(head, threads)
         self.alone = alone
-        self.form = form
         self.names = [output.name for output in self.head.get_outputs()]
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,8 +71,7 @@ class OnnxModel:
             encoded, logits = self.encode(chunk.input_ids, chunk.attention_mask)
             vectors[chunk.turns] = encoded
             chunk_logits.append(logits)
-        kept = torch.from_numpy(rounded(vectors.numpy(), self.form))
-        return self.score(head_inputs(kept, step.targets)), chunk_logits
+        return self.score(head_inputs(through_half(vectors), step.targets)), chunk_logits
 
 
 def session(graph: Path | bytes, threads: int = 1) -> ort.InferenceSession:

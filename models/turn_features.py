@@ -82,7 +82,7 @@ def windows(starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
 @torch.inference_mode()
 def fuse(
     head: ContextHead,
-    vectors: NDArray[np.floating],
+    vectors: NDArray[np.float16],
     roles: NDArray[np.int64],
     starts: NDArray[np.int64],
     view: View,

@@ -89,7 +89,7 @@ class EncodeWindow:
                         turn.occurred_at,
                         0,
                         0,
-                        output.vectors,
+                        output.vectors.tobytes(),
                         {},
                     ),
                     Stage.FINAL,

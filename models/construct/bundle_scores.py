@@ -27,7 +27,6 @@ from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import Bundle
 from stream_app.inference.probe import TurnProbe
 from stream_app.inference.scorer import OnnxScorer
-from stream_app.inference.vectors import from_bytes
 
 AT_A_TIME = 256
 
@@ -58,12 +57,13 @@ def score_both_views(bundle: Bundle, sessions: Sequence[RatedSession]) -> Scored
     scorer = OnnxScorer(bundle)
     encoded = _encode(scorer, sessions)
     turns = [turn for session in sessions for turn in session.turns]
-    pairs = from_bytes([encoded[turn.text].vectors for turn in turns])
+    vectors = np.stack([np.frombuffer(encoded[turn.text].vectors, np.float16) for turn in turns])
     roles = np.array([turn.role for turn in turns])
     starts = np.cumsum([0, *(len(session.turns) for session in sessions)])
     neighbours, present = windows(starts)
     graph = graph_session(bundle.file(bundle.manifest.head.file))
     names = [output.name for output in graph.get_outputs()]
+    pairs = vectors.reshape(len(turns), 2, -1).astype(np.float32)
     logits: dict[View, dict[str, NDArray[np.float32]]] = {}
     for view in VIEWS:
         seen = present if view == "final" else present * (np.array(OFFSETS) < 0)
@@ -87,7 +87,7 @@ def score_both_views(bundle: Bundle, sessions: Sequence[RatedSession]) -> Scored
         own.update({head.name: silent for head in HEADS if head.name not in own})
     probe = bundle.manifest.distress
     distress = (
-        TurnProbe.read(bundle.file(probe.file)).probabilities(pairs.reshape(len(turns), -1))
+        TurnProbe.read(bundle.file(probe.file)).probabilities(vectors)
         if probe is not None
         else np.zeros(len(turns))
     )

@@ -47,7 +47,6 @@ def measured(
         bundle.file(manifest.head.file),
         threads=threads,
         alone=not manifest.encoder.batch_independent,
-        form=manifest.encoder.vectors,
     )
     calibration = calibration_of(manifest)
     predictions = predict(model, segments, window, tokenizer)

@@ -26,7 +26,7 @@ _ABOUT: Final = "about"
 _FEED: Final = "window"
 _JUDGED: Final = "judged"
 _VECTORS: Final = ("target", "context")
-"""Inputs that are stored as half floats."""
+"""Inputs that are half floats in a worker, and in the file."""
 
 
 class VectorFileError(RapportError):

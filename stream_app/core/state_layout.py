@@ -27,8 +27,6 @@ CHANGES: Final = b"\x03"
 CHECKSUM_BYTES: Final = 4
 TURN: Final = b"\x04"
 """A window turn whose vectors are packed (``pack_vectors``)."""
-PLAIN_TURN: Final = b"\x05"
-"""A window turn whose vectors are as they are."""
 _FREQUENT: Final = (
     b"\x93\xaaengagement\xadunderstanding\xa8sympathy\xabhelpfulness"
     b"\xbcexpected.emotional_reactions\xb8expected.interpretations\xb5expected.explorations"
@@ -191,11 +189,6 @@ def apply_changes(packed: bytes, base: bytes) -> bytes:
 def has_base(packed: bytes) -> bool:
     """Whether these are changes against a base."""
     return packed.startswith(CHANGES)
-
-
-def are_halves(vectors: bytes) -> bool:
-    """Whether vectors are half floats; those in bytes have an odd length, and little to gain."""
-    return len(vectors) % 2 == 0
 
 
 def pack_vectors(vectors: bytes) -> bytes:

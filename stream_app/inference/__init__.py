@@ -21,5 +21,4 @@ __all__ = [
     "routed_bundles",
     "scorer",
     "tokenizer",
-    "vectors",
 ]

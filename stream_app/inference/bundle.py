@@ -5,7 +5,6 @@
 
 import hashlib
 import re
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -70,18 +69,10 @@ class HeadSpec(Head, frozen=True):
             raise ValueError(f"{self.name}: not possible as evidence: {', '.join(sorted(unknown))}")
 
 
-class VectorForm(StrEnum):
-    """How the vectors of turns become bytes (``inference.vectors``)."""
-
-    HALVES = "float16"
-    BYTES = "int8"
-
-
 class EncoderSpec(Struct, frozen=True):
     """The encoder graph; unless ``batch_independent``, it encodes one text at a time.
 
     ``packed``: the graph concatenates the tokens of a batch, so that padding costs little.
-    ``vectors``: the form in which the vectors of turns are kept.
     """
 
     file: str
@@ -89,7 +80,6 @@ class EncoderSpec(Struct, frozen=True):
     max_tokens: int
     batch_independent: bool
     packed: bool = False
-    vectors: VectorForm = VectorForm.HALVES
 
 
 class HeadGraphSpec(Struct, frozen=True):

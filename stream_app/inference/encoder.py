@@ -16,7 +16,6 @@ from stream_app.inference.io_binding import BoundSession
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.providers import open_session, provider_in_use
 from stream_app.inference.tokenizer import Tokens
-from stream_app.inference.vectors import Vectors, to_bytes
 
 CPU_BATCH: Final = BatchLimits(tokens=256, padding=16)
 """Per thread; measured: this size keeps a core busy, larger batches only add padding."""
@@ -32,11 +31,11 @@ CUDA_BUDGET: Final = 8192
 class TokenOutput(Struct, frozen=True):
     """One text's encoding.
 
-    ``vectors``: as in ``core.window.WindowTurn``. ``rationale``: float32 [tokens, mechanisms],
-    probabilities.
+    ``vectors``: float16 [2, hidden], first-token state and mean of the token states.
+    ``rationale``: float32 [tokens, mechanisms], probabilities.
     """
 
-    vectors: bytes
+    vectors: npt.NDArray[np.float16]
     rationale: npt.NDArray[np.float32]
 
 
@@ -52,7 +51,6 @@ class TurnEncoder:
     ) -> None:
         session = open_session(graph, provider, threads, fixed_shapes=spec.batch_independent)
         self.provider = provider_in_use(session)
-        self._form = spec.vectors
         self.limits = batch_limits(spec, self.provider, threads)
         self.session: Any = session
         if isinstance(self.limits, Shapes):
@@ -69,12 +67,13 @@ class TurnEncoder:
         computed = map(run, batches) if self._pool is None else self._pool.map(run, batches)
         for batch, (vectors, logits) in zip(batches, computed, strict=True):
             rationales = _sigmoid(logits)
-            turns = to_bytes(vectors[: len(batch.texts)], self._form)
             for row, index in enumerate(batch.texts):
-                results[index] = TokenOutput(turns[row], rationales[row, : lengths[index]])
+                results[index] = TokenOutput(vectors[row], rationales[row, : lengths[index]])
         return [results[i] for i in range(len(texts))]
 
-    def run(self, texts: Sequence[Tokens], batch: Batch) -> tuple[Vectors, npt.NDArray[np.float32]]:
+    def run(
+        self, texts: Sequence[Tokens], batch: Batch
+    ) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float32]]:
         """Run one padded batch; return vectors [rows, 2, hidden] and rationale logits."""
         ids = np.zeros((batch.rows, batch.tokens), np.int64)
         mask = np.zeros((batch.rows, batch.tokens), np.int64)
@@ -88,7 +87,7 @@ class TurnEncoder:
         vectors, logits = self.session.run(
             ["vectors", "rationale_logits"], {"input_ids": ids, "attention_mask": mask}
         )
-        return np.asarray(vectors, np.float32), logits
+        return vectors.astype(np.float16), logits
 
 
 def batch_limits(spec: EncoderSpec, provider: Provider, threads: int) -> BatchLimits | Shapes:

@@ -9,7 +9,6 @@ from stream_app.contracts.events import Role
 from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.providers import open_session
-from stream_app.inference.vectors import from_bytes
 
 ROLE_CODES = {Role.CLIENT: 0, Role.COUNSELLOR: 1}
 MAX_BATCH = 256
@@ -59,7 +58,7 @@ class ContextHead:
             for row, item in enumerate(requests)
             for slot, other in enumerate(item.context[:slots])
         ]
-        vectors = from_bytes(raw, hidden)
+        vectors = np.frombuffer(b"".join(raw), np.float16).reshape(-1, 2, hidden)
         context = np.zeros((n * slots, hidden), np.float32)
         context_role = np.zeros(n * slots, np.int64)
         distance = np.zeros(n * slots, np.int64)
@@ -69,7 +68,7 @@ class ContextHead:
             context[at] = vectors[index, 1]
             context_role[at], distance[at], mask[at] = role, offset, 1
         return {
-            "target": vectors[own],
+            "target": vectors[own].astype(np.float32),
             "target_role": np.array([ROLE_CODES[t.turn.role] for t in requests], np.int64),
             "context": context.reshape(n, slots, hidden),
             "context_role": context_role.reshape(n, slots),

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from stream_app.contracts.events import Role
 from stream_app.core.intents import IntentSet
-from stream_app.inference.vectors import from_bytes
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -120,8 +119,8 @@ def units(vectors: Sequence[bytes]) -> Floats:
 
     Each row depends on its own turn alone, to the last bit. Zero where there is no direction.
     """
-    mean = np.nan_to_num(from_bytes(vectors)[:, 1], nan=0.0, posinf=0.0, neginf=0.0)
-    mean = mean.astype(np.float64)
+    both = np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), 2, -1)
+    mean = np.nan_to_num(both[:, 1].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     lengths = np.sqrt((mean * mean).sum(axis=1, keepdims=True))
     return np.asarray(mean / np.maximum(lengths, np.finfo(np.float32).tiny))
 

@@ -155,7 +155,7 @@ def _base_of(folder: Path, whole: Sequence[tuple[OnnxScorer, str]]) -> tuple[Onn
 def _encoder_key(manifest: Manifest) -> str:
     """Identifies encoder and tokeniser, with what else changes encodings."""
     own, spec = encoder_of(manifest), manifest.encoder
-    parts = own.sha256, own.tokenizer_sha256, str(spec.max_tokens), spec.vectors
+    parts = own.sha256, own.tokenizer_sha256, str(spec.max_tokens)
     return hashlib.sha256("/".join(parts).encode()).hexdigest()
 
 

@@ -22,7 +22,6 @@ from stream_app.inference.probe import TurnProbe
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
-from stream_app.inference.vectors import from_bytes
 
 
 class OnnxScorer:
@@ -77,7 +76,6 @@ class OnnxScorer:
             manifest.head.slots,
             manifest.encoder.hidden_size,
         )
-        self._hidden = manifest.encoder.hidden_size
         self._heads = manifest.heads
         self._decisions = Decisions(manifest)
         columns = self._decisions.calibration.columns
@@ -136,7 +134,7 @@ class OnnxScorer:
         encoded = zip(texts, tokens, self.encoder.encode(tokens), strict=True)
         return [
             Encoding(
-                vectors=output.vectors,
+                vectors=output.vectors.tobytes(),
                 rationales=self._rationales(
                     item, output, text, roles[index] if roles is not None else None
                 ),
@@ -154,13 +152,12 @@ class OnnxScorer:
         by_mechanism = output.rationale.T.tolist()
         peaks = [max(of_tokens) for of_tokens in by_mechanism]
         if not any(peaks[rationale.index] >= rationale.threshold for _, rationale in wanted):
-            return {}  # most turns: no need to split sentences
+            return {name: [] for name, _ in wanted}  # most turns: no need to split sentences
         sentences = SentenceReader(tokens.offsets, text)
-        found = {
+        return {
             name: sentences.spans(by_mechanism[rationale.index], rationale.threshold)
             for name, rationale in wanted
         }
-        return {name: spans for name, spans in found.items() if spans}
 
     def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """Score encoded turns with their neighbours; see ``core.ports.Scorer``."""
@@ -194,8 +191,8 @@ class OnnxScorer:
         ]
         if not self._probes or not of_clients:
             return
-        raw = [requests[i].turn.vectors for i in of_clients]
-        vectors = from_bytes(raw, self._hidden).reshape(len(of_clients), -1)
+        raw = b"".join([requests[i].turn.vectors for i in of_clients])
+        vectors = np.frombuffer(raw, np.float16).reshape(len(of_clients), -1)
         for name, probe in self._probes.items():
             yes = np.rint(probe.probabilities(vectors) * SCALE)
             shares = (np.stack([SCALE - yes, yes], axis=-1) / SCALE).tolist()

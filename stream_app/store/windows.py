@@ -110,8 +110,6 @@ def join_state(raw: bytes, rows: Mapping[int, bytes]) -> tuple[SessionState, Slo
 
 
 def _encoded(turn: WindowTurn) -> bytes:
-    if not state_layout.are_halves(turn.vectors):
-        return state_layout.PLAIN_TURN + _encoder.encode(turn)
     packed = structs.replace(turn, vectors=state_layout.pack_vectors(turn.vectors))
     return state_layout.TURN + _encoder.encode(packed)
 
@@ -119,14 +117,11 @@ def _encoded(turn: WindowTurn) -> bytes:
 def _decoded(raw: bytes) -> WindowTurn:
     if is_map(raw):
         return from_map(raw, WindowTurn)
-    layout, turn = raw[:1], memoryview(raw)[1:]
-    if layout == state_layout.PLAIN_TURN:
-        return _decoder.decode(turn)
-    if layout == state_layout.TURN:
-        packed = _decoder.decode(turn)
-        packed.vectors = state_layout.unpack_vectors(packed.vectors)
-        return packed
-    return _decoder.decode(raw)  # as development versions stored it
+    if not raw.startswith(state_layout.TURN):  # as development versions stored it
+        return _decoder.decode(raw)
+    turn = _decoder.decode(memoryview(raw)[len(state_layout.TURN) :])
+    turn.vectors = state_layout.unpack_vectors(turn.vectors)
+    return turn
 
 
 def _seq(turn: WindowTurn | None) -> int | None:

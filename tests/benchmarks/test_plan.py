@@ -215,7 +215,7 @@ def test_sizes_are_counted_on_a_real_database() -> None:
     assert found.base > 500
     assert found.live > sum(topic.messages * topic.bytes for topic in found.topics.values())
     assert found.held == 7.0
-    assert 1.0 < found.turn / (2 * 384) < 1.3  # two vectors in bytes
+    assert 1.5 < found.turn / (2 * 384) < 2  # two vectors of 16-bit floats, compressed
     assert found.turn_in > 200
     stored = sum(found.tables[name].bytes for name in ("turns", "turn_scores"))
     assert found.archived is not None

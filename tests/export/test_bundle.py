@@ -15,7 +15,7 @@ pytest.importorskip("onnxscript")
 from tokenizers import Tokenizer  # noqa: E402
 
 from export import __main__ as command  # noqa: E402
-from export import gate, parity, quantize, vectors  # noqa: E402
+from export import gate, parity, quantize  # noqa: E402
 from export.onnx_graphs import Graphs, export_graphs  # noqa: E402
 from models import bundle, multitask, onnx_model, train  # noqa: E402  # noqa: E402
 from models.batches import FINAL, tokenise  # noqa: E402
@@ -30,8 +30,6 @@ from models.evaluate.report import CrossValidation  # noqa: E402
 from models.labels import HEADS, RATED  # noqa: E402
 from stream_app.core.heads import PERCEIVED  # noqa: E402
 from stream_app.inference import bundle as reader  # noqa: E402
-from stream_app.inference.bundle import VectorForm  # noqa: E402
-from stream_app.inference.scorer import OnnxScorer  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
 INT8 = command.int8_versions([[1, 9, 12, 2], [1, 15, 7, 20, 11, 2], [1, 25, 2]])
@@ -317,36 +315,10 @@ def test_an_int8_bundle_is_built_or_refused_by_the_gate(
     chosen = figures["candidates"][figures["chosen"]]
     assert content["encoder"]["batch_independent"] is chosen["batch_independent"]
     assert content["encoder"]["packed"] is True
-    assert content["encoder"]["vectors"] == "int8"
     assert set(figures["candidates"]) == set(INT8)
     monkeypatch.setattr(gate, "LEAST_AGREEMENT", 1.1)
     with pytest.raises(command.GateError, match="fp32"):
         command.build(trained, tmp_path, command.Profile.int8, conversations, conversations)
-
-
-def test_an_older_bundle_keeps_its_vectors_in_bytes_if_the_gate_passes(
-    trained: Path,
-    conversations: list[Conversation],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
-    assert before["encoder"]["vectors"] == "float16"
-    with monkeypatch.context() as patched:
-        patched.setattr(gate, "LEAST_AGREEMENT", 1.1)
-        with pytest.raises(vectors.FormError, match="gate"):
-            vectors.convert(tmp_path, conversations)
-    assert reader.load(tmp_path).manifest.encoder.vectors is VectorForm.HALVES
-    monkeypatch.setattr(gate, "LEAST_AGREEMENT", 0.9)  # one of 30 turns is more than 2 %
-    compared = vectors.convert(tmp_path, conversations)
-    assert all(head["agreement"] >= 0.9 for head in compared["heads"].values())
-    found = reader.load(tmp_path)
-    assert found.manifest.encoder.vectors is VectorForm.BYTES
-    [encoding] = OnnxScorer(found).encode(["i feel sad"])
-    assert len(encoding.vectors) % 2 == 1
-    assert "kept in bytes" in (tmp_path / bundle.CARD).read_text()
-    with pytest.raises(vectors.FormError, match="already"):
-        vectors.convert(tmp_path, conversations)
 
 
 def test_a_16_bit_bundle_must_pass_the_same_gate(

@@ -32,12 +32,11 @@ from stream_app.inference.bundle import load
 from stream_app.inference.encoder import TurnEncoder
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.tokenizer import TextTokenizer
-from stream_app.inference.vectors import from_bytes
 manifest = (bundle := load(Path({bundle!r}))).manifest
 tokenizer = TextTokenizer(bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens)
 encoder = TurnEncoder(bundle.file(manifest.encoder.file), manifest.encoder, Provider.CPU, 1)
 found = encoder.encode(tokenizer.tokenize({texts!r}))
-np.savez(sys.argv[1], *from_bytes([turn.vectors for turn in found]))
+np.savez(sys.argv[1], *[turn.vectors for turn in found])
 """
 
 

@@ -13,11 +13,10 @@ from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.core.ports import HeadScores
 from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.errors import ProviderError
-from stream_app.inference.bundle import VectorForm, load
+from stream_app.inference.bundle import load
 from stream_app.inference.calibration import choose_labels
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
-from stream_app.inference.vectors import from_bytes, to_bytes
 from stream_app.settings import Settings
 from tests.fakes import START
 
@@ -65,19 +64,6 @@ def numbers(scores: HeadScores) -> list[float]:
     levels = [scores.expressed.levels[name] for name in MECHANISMS]
     strategy = scores.expressed.distribution("strategy") or {}
     return [p for level in levels for p in level.probabilities] + list(strategy.values())
-
-
-def test_a_window_continues_when_the_encoders_bundle_gets_another_form(
-    scorer: OnnxScorer, texts: list[str]
-) -> None:
-    turns = encoded(scorer, texts[:12])
-    expected = scorer.score(requests(turns))
-    half = from_bytes([turn.vectors for turn in turns[:6]])
-    for turn, vectors in zip(turns[:6], to_bytes(half, VectorForm.HALVES), strict=True):
-        turn.vectors = vectors
-    assert {len(turn.vectors) % 2 for turn in turns} == {0, 1}
-    for one, other in zip(expected, scorer.score(requests(turns)), strict=True):
-        assert numbers(one) == pytest.approx(numbers(other), abs=2e-3)
 
 
 def test_a_score_does_not_depend_on_the_other_requests(
@@ -160,7 +146,7 @@ def test_unusual_texts_give_finite_vectors(scorer: OnnxScorer) -> None:
         "<script>alert(1)</script>",
     ]
     for encoding in scorer.encode(odd):
-        assert np.isfinite(from_bytes([encoding.vectors])).all()
+        assert np.isfinite(np.frombuffer(encoding.vectors, np.float16)).all()
 
 
 def test_scoring_no_requests_gives_no_scores(scorer: OnnxScorer) -> None:
