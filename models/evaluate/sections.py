@@ -273,10 +273,9 @@ def whole_recipe(content: Content) -> str:
     answers = next(iter(rows.values()))["answers"]
     return "\n\n".join(
         [
-            f"{_folds(content)} {answers} held-out answers. All tasks, two epochs, with context "
-            "contrast; a student learns from the labels and from its teacher's outputs. Gains are "
-            "over the first row, with 95 % intervals over answers. Not calibrated, most probable "
-            "levels.",
+            f"{_folds(content)} {answers} held-out answers. Each model learns all tasks; a student "
+            "learns from the labels and from its teacher's outputs. Gains are over the first row, "
+            "with 95 % intervals over answers. Not calibrated, most probable levels.",
             table(
                 [
                     "model",

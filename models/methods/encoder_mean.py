@@ -29,7 +29,7 @@ from models.data.split import held_out, split_fold
 from models.encoder import encoder_name
 from models.evaluate import document
 from models.evaluate.folds import VIEWS
-from models.evaluate.predict import predict_views
+from models.evaluate.predict import Predictions, predict_views
 from models.frozen import LowerStates
 from models.resampling import interval, spearman
 from models.train import REPEATS, Recipe, fit
@@ -64,6 +64,14 @@ class Outputs:
         return found
 
 
+def of_levels(predictions: Predictions) -> Outputs:
+    """The outputs of the heads of the three mechanisms."""
+    heads = predictions.heads
+    logits = np.stack([heads[name].logits for name in MECHANISMS], 1)
+    gold = np.stack([heads[name].gold for name in MECHANISMS], 1)
+    return Outputs(log_softmax(logits.astype(np.float64), -1), gold.astype(np.int64))
+
+
 def averaged(members: list[Outputs]) -> Outputs:
     """The mean of several models' log-probabilities for the same responses."""
     return Outputs(np.mean([each.log_probabilities for each in members], 0), members[0].gold)
@@ -90,10 +98,7 @@ def trained(
     fit(model, segments, recipe)
     test = held_out(conversations, fold, FOLDS, recipe.seed)
     segments = tokenise(test, tokenizer, recipe.max_tokens)
-    heads = predict_views(model.eval(), segments, VIEWS, tokenizer)["final"].heads
-    logits = np.stack([heads[name].logits for name in MECHANISMS], 1)
-    gold = np.stack([heads[name].gold for name in MECHANISMS], 1)
-    return Outputs(log_softmax(logits.astype(np.float64), -1), gold.astype(np.int64))
+    return of_levels(predict_views(model.eval(), segments, VIEWS, tokenizer)["final"])
 
 
 def figures(outputs: Outputs) -> dict[str, Any]:

@@ -15,14 +15,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 from sklearn.metrics import f1_score
 
 from models.data import load_for_command
 from models.evaluate import document
 from models.evaluate.folds import Fold, load_folds
 from models.labels import HEADS, OUTCOME_HEADS, RATED
-from models.methods.encoder_mean import Outputs, averaged, figures, gain, joined
+from models.methods.encoder_mean import Outputs, averaged, figures, gain, joined, of_levels
 from models.resampling import interval
 from stream_app.contracts.scores import MECHANISMS
 
@@ -36,14 +35,6 @@ MEAN = "mean of the first two"
 
 Labels = dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
 """By head: labels that people gave and most probable ones, [turns]."""
-
-
-def outputs(fold: Fold) -> Outputs:
-    """EPITOME's levels of one fold."""
-    heads = fold.views["final"].heads
-    logits = np.stack([heads[name].logits for name in MECHANISMS], 1)
-    gold = np.stack([heads[name].gold for name in MECHANISMS], 1)
-    return Outputs(log_softmax(logits.astype(np.float64), -1), gold.astype(np.int64))
 
 
 def labels(folds: list[Fold]) -> Labels:
@@ -69,18 +60,29 @@ def accuracy_gain(over: Outputs, other: Outputs) -> dict[str, Any]:
 
 def title(folder: Path) -> str:
     """The encoder, and its teacher if it had one."""
-    about = json.loads((next(folder.glob("*/training.json"))).read_text(encoding="utf-8"))
+    found = sorted(folder.glob("*/training.json"))
+    if not found:
+        raise SystemExit(f"error: {folder} has no trained fold: run python -m models.crossvalidate")
+    about = json.loads(found[0].read_text(encoding="utf-8"))
     teacher = about.get("teacher")
     return f"{about['base_model']}, distilled from {teacher}" if teacher else about["base_model"]
 
 
 def compared(trainings: dict[str, list[Fold]]) -> dict[str, Any]:
-    """Figures by training, on the folds that all have; gains are over the first one."""
+    """Figures by training, on the folds that all have; gains are over the first one.
+
+    Raises:
+        ValueError: they have no fold in common.
+    """
     shared = set.intersection(*({fold.number for fold in of} for of in trainings.values()))
+    if not shared:
+        raise ValueError("the trainings have no fold in common")
     used = {
         name: [fold for fold in folds if fold.number in shared] for name, folds in trainings.items()
     }
-    parts = {name: [outputs(fold) for fold in folds] for name, folds in used.items()}
+    parts = {
+        name: [of_levels(fold.views["final"]) for fold in folds] for name, folds in used.items()
+    }
     levels = {name: joined(one) for name, one in parts.items()}
     first, *others = levels
     if others:
@@ -105,8 +107,15 @@ def main(
     out: Annotated[Path, typer.Option(help="File to write.")] = FILE,
 ) -> None:
     """Compare the trainings and write the figures."""
+    titles = [title(folder) for folder in folders]
+    if len(set(titles)) < len(titles):
+        raise SystemExit(f"error: two folders have the same encoder and teacher: {titles}")
     conversations = load_for_command(data_dir)
-    result = compared({title(folder): load_folds(folder, conversations) for folder in folders})
+    trainings = [load_folds(folder, conversations) for folder in folders]
+    try:
+        result = compared(dict(zip(titles, trainings, strict=True)))
+    except ValueError as problem:
+        raise SystemExit(f"error: {problem}") from problem
     document.write_json(out, result)
     document.write(out.parent)
     for name, row in result["rows"].items():
