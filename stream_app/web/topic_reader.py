@@ -28,7 +28,7 @@ from stream_app.web.live_hub import Hub, LiveEventKind
 
 log = structlog.get_logger(__name__)
 
-FETCH_WAIT_MS: Final = 400
+FETCH_WAIT_MS: Final = 100
 BATCH: Final = 500
 CHECK_SECONDS: Final = 2.0
 """Seconds between checks that the broker still answers and has not lost its log."""
