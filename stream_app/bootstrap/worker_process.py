@@ -179,6 +179,7 @@ def purge_expired(settings: Settings, store: Store, now: datetime) -> Iterator[C
             before = now - timedelta(days=settings.keep_scores_days)
             for sessions in archived.expire(store, settings.archive, before):
                 yield Counter({"archived sessions": sessions})
+        store.scrub()
 
 
 def apply_withdrawals(settings: Settings, store: Store, now: datetime) -> list[int]:

@@ -101,12 +101,13 @@ class Erasure:
             removed += erasure.forget_counsellor(store, speaker)
         detail = f"{plan.extent.sessions} sessions, {plan.extent.turns} turns"
         audit.record(store, audit.COMMAND_LINE, AuditAction.ERASE, detail=detail)
+        scrubbed = store.scrub()
         try:
             letters = asyncio.run(self._notify_consumers(erased, swept))
         except (BrokerUnavailable, KafkaError):
             letters = None
         what = Removed(dict(erased.removed), erased.reasons, erased.audited)
-        lines = erasing.compose(settings, store, what, swept, letters, scrubbed=erased.scrubbed)
+        lines = erasing.compose(settings, store, what, swept, letters, scrubbed=scrubbed)
         return Receipt(removed, lines)
 
     async def _notify_consumers(self, erased: Erased, swept: str) -> int:

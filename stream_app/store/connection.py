@@ -125,15 +125,23 @@ class Database:
             connection.execute(sa.text("SELECT 1"))
 
     def scrub(self) -> bool:
-        """Write SQLite's log back and truncate it; False if somebody kept reading meanwhile.
+        """Rewrite SQLite's file without what was deleted, and truncate its log.
 
-        What was deleted is overwritten in the database file (``secure_delete``), but not in the
-        log. PostgreSQL recycles its log.
+        ``secure_delete`` overwrites deleted rows, but not the copies that remain in free space when
+        SQLite has moved rows between pages. It takes as long as copying the file, and writers wait.
+
+        Returns False if others kept using the database, or the disk is full. PostgreSQL reuses the
+        space of deleted rows by itself.
         """
         if self.engine.dialect.name != "sqlite":
             return True
         with translate_errors(), self.engine.connect() as connection:
             raw = connection.connection.cursor()
+            try:
+                raw.execute("VACUUM")
+            except sqlite3.OperationalError as problem:
+                log.warning("database.not_rewritten", problem=str(problem))
+                return False
             for _ in range(SCRUB_TRIES):
                 [(busy, *_)] = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 if not busy:

@@ -57,16 +57,14 @@ class Erased(Struct, frozen=True):
 
     ``removed``: deleted rows by table, including keys. ``reasons``: number of deleted reasons of
     mutes of a rule or team. ``audited``: number of entries of the audit trail about the sessions.
-    ``outbox_ids``: outbox rows with the notifications of consumers. ``scrubbed``: whether SQLite's
-    log was truncated. ``receipts``: ids of the receipts, which are finished after topics and
-    archive.
+    ``outbox_ids``: outbox rows with the notifications of consumers. ``receipts``: ids of the
+    receipts, which are finished after topics and archive.
     """
 
     removed: Counter[str]
     reasons: int
     audited: int
     outbox_ids: list[int]
-    scrubbed: bool
     receipts: list[int]
 
 
@@ -129,7 +127,6 @@ def erase(
         sum(one.reasons for one in erased),
         sum(one.audited for one in erased),
         [outbox_id for one in erased for outbox_id in one.outbox_ids],
-        store.scrub(),
         [one.receipt for one in erased],
     )
 
@@ -163,7 +160,6 @@ def forget_counsellor(store: Store, speaker_id: str) -> Counter[str]:
         viewed = connection.execute(sa.delete(views).where(views.c.counsellor == pseudonym))
         goals = delete_goals(connection, tables.coaching_goals.c.counsellor == pseudonym)
         audit_subjects.forget_counsellor(connection, pseudonym)
-    store.scrub()
     found = Counter({table.name: deleted.rowcount, views.name: viewed.rowcount})
     return +(found + goals)
 

@@ -101,6 +101,14 @@ def finish(store: Store, receipt_id: int, lines: Lines) -> None:
         connection.execute(sa.update(table).where(*this).values(values))
 
 
+def amend(store: Store, receipt_id: int, lines: Lines) -> None:
+    """Replace the lines of a finished receipt."""
+    table = erasure_receipts
+    this = (table.c.id == receipt_id, table.c.unfinished.is_(None))
+    with store.transaction() as connection:
+        connection.execute(sa.update(table).where(*this).values(receipt=msgspec.to_builtins(lines)))
+
+
 def note_swept(store: Store, before: datetime) -> None:
     """Note that the archive's files have no rows of sessions erased before this time."""
     table = erasure_receipts

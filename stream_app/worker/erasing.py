@@ -89,15 +89,21 @@ def store_receipts(
     archive: str,
     letters: dict[str, int],
 ) -> None:
-    """Store the receipts; ``archive``: their line about it, ``letters``: numbers by session."""
-    scrubbed = store.scrub()
-    for item in found:
+    """Store the receipts, then rewrite the database's file, which has named their sessions.
+
+    ``archive``: their line about it, ``letters``: numbers by session.
+    """
+
+    def lines(item: Unfinished, *, scrubbed: bool) -> Lines:
         archived = archive if item.archived else NO_ARCHIVED_ROWS
-        lines = compose(
-            settings, store, item.removed, archived, letters[item.session_id], scrubbed=scrubbed
-        )
-        erasure_receipts.finish(store, item.id, lines)
-    store.scrub()
+        count = letters[item.session_id]
+        return compose(settings, store, item.removed, archived, count, scrubbed=scrubbed)
+
+    for item in found:
+        erasure_receipts.finish(store, item.id, lines(item, scrubbed=False))
+    if store.scrub():
+        for item in found:
+            erasure_receipts.amend(store, item.id, lines(item, scrubbed=True))
 
 
 def compose(
@@ -117,7 +123,7 @@ def compose(
         removed: what the database contained.
         archive: what happened to the archive's files.
         letters: number of withdrawn dead letters; None if no broker answered.
-        scrubbed: whether SQLite's log was truncated.
+        scrubbed: whether SQLite's file was rewritten.
     """
     retention = f"retention.ms ({settings.topic_days} days if Rapport created the topic)"
     done = [
@@ -150,10 +156,11 @@ def compose(
             "pseudonyms and scores; encrypted text and wrapped keys, as in backups"
         )
     elif scrubbed:
-        done.append("database file: deleted rows overwritten, log truncated")
+        done.append("database file: rewritten without the deleted rows, log truncated")
     else:
         not_reached.append(
-            "SQLite's log: another process was using it; it is truncated when all have stopped"
+            "SQLite's file and log: others kept using them, or the disk was full; copies of "
+            "deleted rows may remain until the daily purge rewrites the file"
         )
     return Lines(done, not_reached)
 

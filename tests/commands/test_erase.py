@@ -42,7 +42,7 @@ def test_erase_reports_what_it_removed_and_kept_without_text(store: Store) -> No
     assert "3 sessions to erase; 3 of them are stored, with 36 turns" in result
     assert "      36  turns\n" in result
     assert "keys: 3 destroyed" in result
-    assert "database file: deleted rows overwritten, log truncated" in result
+    assert "database file: rewritten without the deleted rows, log truncated" in result
     assert "dead-letters: no broker answered" in result
     assert "dialogue.turns: the original events, with their text, until retention.ms (7" in result
     assert "hard" not in result

@@ -208,7 +208,7 @@ def test_after_an_erasure_words_remain_only_where_the_receipt_says(
         assert holding(files, SAID, WRITTEN) == set()
         assert topics_holding(service, SAID) == holders, "as the receipt says"
         if server is None:
-            assert holding(files, GONE) == set(), "deleted rows are overwritten"
+            assert holding(files, GONE) == set(), "the file is rewritten"
             assert [name for name, raw in files.items() if wrapped in raw] == []
         else:
             assert "PostgreSQL's deleted rows and its log" in not_reached

@@ -113,6 +113,28 @@ def test_files_and_dead_letters_are_reached_and_the_receipt_says_so(
     assert STORED not in stored
 
 
+@pytest.mark.parametrize("rewritten", [True, False])
+def test_the_receipt_says_whether_sqlites_file_was_rewritten(
+    erased: Store, folder: Path, topic: Topic, monkeypatch: pytest.MonkeyPatch, rewritten: bool
+) -> None:
+    named: list[str] = []
+
+    def scrub() -> bool:
+        named.append(repr(rows(erased, tables.erasure_receipts)))
+        return rewritten
+
+    monkeypatch.setattr(erased, "scrub", scrub)
+    finish(erased, folder)
+    [before] = named
+    assert ARCHIVED not in before, "its id is deleted before the file is rewritten"
+    [receipt] = erasure_receipts.of_session(erased, ARCHIVED)
+    assert receipt.lines is not None
+    sqlite = erased.engine.dialect.name == "sqlite"
+    assert ("file: rewritten" in "\n".join(receipt.lines.done)) is (sqlite and rewritten)
+    not_reached = "\n".join(receipt.lines.not_reached)
+    assert ("SQLite's file and log" in not_reached) is (sqlite and not rewritten)
+
+
 def test_batches_in_progress_may_publish_their_dead_letters_first(
     erased: Store, folder: Path, topic: Topic
 ) -> None:

@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from stream_app.bootstrap import worker_process
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import ContractError
+from stream_app.settings import Settings
 from stream_app.store import retention, tables
 from stream_app.store.repository import Store
 from stream_app.worker.processor import BatchProcessor
@@ -102,6 +104,20 @@ def test_text_dated_in_the_far_future_is_purged_on_time(store: Store) -> None:
     assert removed(store, NOW + 29 * DAY) == {}
     assert removed(store, NOW + 31 * DAY) == {"texts": 1, "session_states": 1}
     assert removed(store, NOW + 366 * DAY)["sessions"] == 1
+
+
+def test_the_daily_purge_rewrites_the_file_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewritten: list[int] = []
+    purged: list[Counter[str]] = []
+    monkeypatch.setattr(store, "scrub", lambda: rewritten.append(len(rows(store, tables.sessions))))
+    handle_turn(worker_of(store), "s", NOW)
+    now = datetime.now(UTC) + 400 * DAY
+    for _ in range(2):
+        purged += worker_process.purge_expired(Settings(), store, now)
+    assert sum(purged, Counter())["sessions"] == 1
+    assert rewritten == [0], "after what it deletes"
 
 
 def test_a_slow_clock_purges_no_live_session(store: Store) -> None:
