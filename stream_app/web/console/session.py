@@ -18,6 +18,7 @@ from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.bundle_info import BundleInfo
 from stream_app.store.queries.consents import SessionConsent
 from stream_app.store.queries.sessions import SessionCard
+from stream_app.store.queries.transcripts import TurnRead
 from stream_app.store.roles import PersonRole
 from stream_app.web import agreement, reader_assignment
 from stream_app.web.api.fields import Identifier, Seq
@@ -151,13 +152,14 @@ def session(
     audit.record(services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id)
     first = top.page * PAGE_TURNS
     info = top.info
+    limit = PAGE_TURNS + info.before + info.after
     turns = transcripts.read(
         services.store,
         person.scope,
         session_id,
         after_seq=first - 1 - info.before,
         only_best=top.card.bundle,
-        limit=PAGE_TURNS + info.before + info.after,
+        limit=limit,
     )
     seqs = [turn.seq for turn in turns]
     titles = services.intents.read().titles
@@ -180,7 +182,7 @@ def session(
         leader=stored_interventions.leader(sent),
         turns=shown,
         reviews=reviews.load_reviews(services.store, person, session_id),
-        feedbacks=_feedback(services, person, top),
+        feedbacks=_feedback(services, person, top, turns if len(turns) < limit else None),
         readers=_readers(services, person, consent),
         agreements=agreement.of_bundle(services.store, top.card.bundle),
         dispute_counts=disputes.counts(services.store, top.card.bundle),
@@ -248,10 +250,17 @@ def last_seq(card: SessionCard) -> int:
     return max(card.turns - 1, last_scored, 0)
 
 
-def _feedback(services: Services, person: Person, top: SessionView) -> list[Feedback]:
-    """Feedback for the first page of an ended session, otherwise none."""
+def _feedback(
+    services: Services, person: Person, top: SessionView, turns: list[TurnRead] | None
+) -> list[Feedback]:
+    """Feedback for the first page of an ended session, otherwise none.
+
+    ``turns``: those of the page if they are the whole transcript, otherwise it is read.
+    """
     if top.card.status is SessionStatus.OPEN or top.page:
         return []
+    if turns is not None:
+        return loading.session_feedback(loading.ended_session(top.card, turns, person))
     ended = loading.read_ended(services.store, person, top.card.session_id)
     return loading.session_feedback(ended)
 

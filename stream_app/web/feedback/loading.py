@@ -59,7 +59,11 @@ def read_ended(store: Store, person: Person, session_id: str) -> EndedSession:
     if card.status is SessionStatus.OPEN:
         raise TooEarly("feedback is available after the session, which is still open")
     audit.record(store, person.name, AuditAction.READ_TRANSCRIPT, session_id, "feedback")
-    turns = list(_read(store, person.scope, session_id))
+    return ended_session(card, list(_read(store, person.scope, card)), person)
+
+
+def ended_session(card: SessionCard, turns: list[TurnRead], person: Person) -> EndedSession:
+    """An ended session whose whole transcript was read; the best scores of its bundle suffice."""
     counsellors = _counsellor_turns(turns, card.bundle)
     own_only = person.role is PersonRole.COUNSELLOR
     shown = [name for name in sorted(counsellors) if not own_only or name == person.speaker]
@@ -107,11 +111,20 @@ def levels_of(expressed: Mapping[str, Any]) -> dict[str, Level]:
     }
 
 
-def _read(store: Store, scope: Scope, session_id: str) -> Iterator[TurnRead]:
-    last = -1
-    while found := transcripts.read(store, scope, session_id, after_seq=last, limit=PAGE_TURNS):
+def _read(store: Store, scope: Scope, card: SessionCard) -> Iterator[TurnRead]:
+    last, more = -1, True
+    while more:
+        found = transcripts.read(
+            store,
+            scope,
+            card.session_id,
+            after_seq=last,
+            only_best=card.bundle,
+            limit=PAGE_TURNS,
+        )
         yield from found
-        last = found[-1].seq
+        more = len(found) == PAGE_TURNS
+        last = found[-1].seq if found else last
 
 
 def _counsellor_turns(read: Iterable[TurnRead], bundle: str) -> dict[str, list[CounsellorTurn]]:

@@ -10,8 +10,10 @@ import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import audit, calibration_samples, disputes, tables
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import People
 from stream_app.store.repository import Store
+from stream_app.web.console import session
 from stream_app.web.console.pseudonym_words import short_form
 from tests.fakes import FakeScorer
 from tests.store import batches
@@ -180,6 +182,27 @@ def test_a_sessions_page_shows_agreement_with_its_scores(as_: As) -> None:
     page = proper(as_("noor").get("/sessions/north-0"))
     assert "Agreement between people and the model" in page
     assert "not enough ratings yet: 1" in page
+
+
+def shown_feedback(page: str) -> str:
+    start = page.index('<section class="feedback"')
+    return page[start : page.index("</section>", start)]
+
+
+def test_the_page_of_an_ended_session_reads_its_transcript_once(
+    as_: As, filled: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reads() -> int:
+        found = audit.latest(filled, "north-0")
+        return sum(entry.action == AuditAction.READ_TRANSCRIPT.value for entry in found)
+
+    whole = proper(as_("sue").get("/sessions/north-0"))
+    assert reads() == 1
+    monkeypatch.setattr(session, "PAGE_TURNS", 2)
+    first = proper(as_("sue").get("/sessions/north-0?page=0"))
+    assert reads() == 3, "the page's turns, and all for the feedback"
+    assert shown_feedback(first) == shown_feedback(whole)
+    assert "Strength" in shown_feedback(whole) or "One suggestion" in shown_feedback(whole)
 
 
 def test_an_open_session_has_no_feedback_yet(as_: As, filled: Store) -> None:
