@@ -67,10 +67,10 @@ def trends(levels: Sequence[TurnLevels]) -> list[Trend]:
 def _weeks(name: str, levels: Sequence[TurnLevels]) -> list[Week]:
     turns: dict[tuple[date, str, str], list[int]] = defaultdict(list)
     for turn in levels:
-        if name in turn.expressed and name not in turn.abstained:
+        if name in turn.levels and name not in turn.abstained:
             begins = turn.started_at.date() - timedelta(days=turn.started_at.weekday())
             key = begins, turn.bundle, turn.session_id
-            turns[key].append(turn.expressed[name]["level"])
+            turns[key].append(turn.levels[name])
     sessions: dict[tuple[date, str], list[float]] = defaultdict(list)
     for (begins, bundle, _), values in turns.items():
         sessions[begins, bundle].append(fmean(values))

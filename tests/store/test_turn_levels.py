@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
+from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import tables
 from stream_app.store.queries import turn_levels
 from stream_app.store.queries.scope import ALL_SESSIONS, Scope
@@ -29,8 +30,19 @@ def test_final_counsellor_turns_have_the_length_of_preceding_client_text(store: 
         (f"north-{number}", seq) for number in range(2) for seq in range(1, TURNS, 2)
     ]
     first_words = "That must have been hard, the 0th time. How do you feel about it?"
-    assert found[0].client_said == len(first_words)
-    assert set(found[0].expressed) >= {"emotional_reactions", "interpretations", "explorations"}
+    in_full = turn_levels.in_full(store, found)
+    assert [each.turn for each in in_full] == found
+    assert in_full[0].client_said == len(first_words)
+    for each in in_full:
+        levels = {name: each.expressed[name]["level"] for name in MECHANISMS}
+        assert each.turn.levels == levels
+
+
+def test_in_full_has_the_chosen_turns_alone(store: Store) -> None:
+    fill(store, 2)
+    chosen = of_noor(store)[2:4]
+    assert [each.turn for each in turn_levels.in_full(store, chosen)] == chosen
+    assert turn_levels.in_full(store, []) == []
 
 
 def test_open_earlier_and_late_turns_are_left_out(store: Store) -> None:

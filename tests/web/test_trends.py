@@ -1,6 +1,7 @@
 """Weekly means: sessions are the unit, and lines break at gaps and model changes."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from statistics import fmean
 
@@ -21,9 +22,8 @@ def session(week: int, number: int, levels: list[int], bundle: str = "m1") -> li
             seq=2 * i + 1,
             bundle=bundle,
             started_at=MONDAY + timedelta(weeks=week, hours=20 * number),
-            expressed={"emotional_reactions": {"level": level, "probabilities": [1, 0, 0]}},
+            levels={"emotional_reactions": level},
             abstained=[],
-            client_said=10,
         )
         for i, level in enumerate(levels)
     ]
@@ -60,9 +60,7 @@ def test_two_sessions_are_too_few_for_a_mean() -> None:
 
 def test_turns_on_which_the_head_abstained_do_not_count() -> None:
     levels = session(0, 0, [2])[0]
-    abstained = TurnLevels(
-        "0-0", 3, "m1", levels.started_at, levels.expressed, ["emotional_reactions"], 0
-    )
+    abstained = replace(levels, seq=3, abstained=["emotional_reactions"])
     assert first([abstained]).weeks == []
 
 
@@ -70,7 +68,7 @@ def test_a_session_belongs_to_the_week_of_its_start() -> None:
     sunday = session(0, 0, [1])[0].started_at + timedelta(days=6, hours=14)
     assert sunday.isoweekday() == 7
     [turn] = session(0, 0, [1])
-    late = TurnLevels("s", 1, "m1", sunday, turn.expressed, [], 0)
+    late = replace(turn, started_at=sunday)
     assert [week.begins for week in first([late]).weeks] == [date(2026, 3, 2)]
 
 

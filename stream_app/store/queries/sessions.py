@@ -150,8 +150,13 @@ def find(
     order: Order = Order.RISK,
     cursor: str | None = None,
     limit: int = 50,
+    *,
+    curves: bool = True,
 ) -> Page[SessionCard]:
     """A page of sessions.
+
+    ``curves``: read the risk after each turn as well; else ``risk_by_turn`` and ``at_risk_since``
+    are empty.
 
     Raises:
         BadCursor: the cursor belongs to another list.
@@ -162,7 +167,7 @@ def find(
         query = query.where(rows_after(keys, decode_cursor(order.value, cursor, types)))
     with store.reading() as connection:
         found = connection.execute(query).mappings().all()
-        cards = _cards(store, connection, found[:limit])
+        cards = _cards(store, connection, found[:limit], curves=curves)
     if len(found) <= limit:
         return Page(cards, None)
     last = found[limit - 1]
@@ -321,13 +326,17 @@ def _further(
 
 
 def _cards(
-    store: Store, connection: sa.Connection, found: Sequence[sa.RowMapping]
+    store: Store,
+    connection: sa.Connection,
+    found: Sequence[sa.RowMapping],
+    *,
+    curves: bool = True,
 ) -> list[SessionCard]:
     ids = [row["session_id"] for row in found]
     if not ids:
         return []
     by_session, firing = _counsellors_and_firing(connection, ids)
-    risks = _risks(connection, ids)
+    risks = _risks(connection, ids) if curves else {}
     info = bundle_info.of(store, connection, {row["bundle"] for row in found})
     reasons = _end_reasons(store, connection, found)
     cards = []

@@ -4,30 +4,40 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import SessionStatus, Stage
-from stream_app.store.queries.scope import Scope
+from stream_app.contracts.scores import MECHANISMS, SessionStatus, Stage
+from stream_app.store.any_of import IDS, any_of
+from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
 from stream_app.store.tables import bundles, session_scores, turn_scores, turns
 
 
 @dataclass(frozen=True, slots=True)
 class TurnLevels:
-    """The final score of a counsellor turn; ``expressed`` as in the wire contract.
-
-    ``client_said``: characters of client text since the previous counsellor turn.
-    """
+    """The final score of a counsellor turn; ``levels``: 0 to 2, by mechanism."""
 
     session_id: str
     seq: int
     bundle: str
     started_at: datetime
-    expressed: dict[str, Any]
+    levels: dict[str, int]
     abstained: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelsInFull:
+    """``expressed`` as in the wire contract.
+
+    ``client_said``: characters of client text since the previous counsellor turn.
+    """
+
+    turn: TurnLevels
+    expressed: dict[str, Any]
     client_said: int
 
 
@@ -37,16 +47,57 @@ def of_counsellor(store: Store, scope: Scope, speaker: str, since: datetime) -> 
     Late turns are left out. Of a session scored by several bundles, only the scores of the most
     recently introduced bundle are returned.
     """
+    with store.reading() as connection:
+        given = {"by": speaker, "since": since}
+        found = connection.execute(_of_counsellor(scope), given).all()
+    newest: dict[str, tuple[datetime, str]] = {}
+    for row in found:
+        used = row.first_used_at, row.bundle
+        newest[row.session_id] = max(newest.get(row.session_id, used), used)
+    return [
+        TurnLevels(session_id, seq, bundle, started_at, _present(levels), abstained)
+        for session_id, seq, bundle, started_at, abstained, _, *levels in found
+        if newest[session_id][1] == bundle
+    ]
+
+
+def in_full(store: Store, chosen: Sequence[TurnLevels]) -> list[LevelsInFull]:
+    """The same turns with all that is stored of their mechanisms; for a few sessions."""
+    given = {IDS: sorted({turn.session_id for turn in chosen})}
+    with store.reading() as connection:
+        expressed = {
+            (session_id, seq, bundle): value
+            for session_id, seq, bundle, value in connection.execute(_EXPRESSED, given)
+        }
+        chars = _client_chars(connection, given)
+    return [
+        LevelsInFull(
+            turn,
+            expressed[turn.session_id, turn.seq, turn.bundle],
+            chars.get((turn.session_id, turn.seq), 0),
+        )
+        for turn in chosen
+        if (turn.session_id, turn.seq, turn.bundle) in expressed  # else erased meanwhile
+    ]
+
+
+def _present(levels: Sequence[int | None]) -> dict[str, int]:
+    named = zip(MECHANISMS, levels, strict=True)
+    return {name: level for name, level in named if level is not None}
+
+
+@lru_cache(maxsize=SCOPES)
+def _of_counsellor(scope: Scope) -> sa.Select[Any]:
     score, session = turn_scores, session_scores
-    query = (
+    return (
         sa.select(
             score.c.session_id,
             score.c.seq,
             score.c.bundle,
             session.c.started_at,
-            score.c.expressed,
             score.c.abstained,
             bundles.c.first_used_at,
+            *(score.c[name] for name in MECHANISMS),
         )
         .join(turns, (turns.c.session_id == score.c.session_id) & (turns.c.seq == score.c.seq))
         .join(
@@ -55,58 +106,47 @@ def of_counsellor(store: Store, scope: Scope, speaker: str, since: datetime) -> 
         )
         .join(bundles, bundles.c.bundle == score.c.bundle)
         .where(
-            turns.c.speaker == speaker,
+            turns.c.speaker == sa.bindparam("by"),
             score.c.role == Role.COUNSELLOR.value,
             score.c.stage == Stage.FINAL.value,
             score.c.late.is_(False),
             session.c.status != SessionStatus.OPEN.value,
-            session.c.started_at >= since,
+            session.c.started_at >= sa.bindparam("since", type_=session.c.started_at.type),
             *scope.conditions(score.c.session_id),
         )
         .order_by(session.c.started_at, score.c.session_id, score.c.seq)
     )
-    with store.reading() as connection:
-        found = connection.execute(query).mappings().all()
-        client_chars = _client_chars(connection, sorted({row["session_id"] for row in found}))
-    newest: dict[str, tuple[datetime, str]] = {}
-    for row in found:
-        used = row["first_used_at"], row["bundle"]
-        newest[row["session_id"]] = max(newest.get(row["session_id"], used), used)
-    return [
-        TurnLevels(
-            session_id=row["session_id"],
-            seq=row["seq"],
-            bundle=row["bundle"],
-            started_at=row["started_at"],
-            expressed=row["expressed"],
-            abstained=row["abstained"],
-            client_said=client_chars.get((row["session_id"], row["seq"]), 0),
-        )
-        for row in found
-        if newest[row["session_id"]][1] == row["bundle"]
-    ]
+
+
+_EXPRESSED: Final = sa.select(
+    turn_scores.c.session_id, turn_scores.c.seq, turn_scores.c.bundle, turn_scores.c.expressed
+).where(
+    any_of(turn_scores.c.session_id, IDS),
+    turn_scores.c.role == Role.COUNSELLOR.value,
+    turn_scores.c.stage == Stage.FINAL.value,
+)
+_LENGTHS: Final = (
+    sa.select(
+        turns.c.session_id,
+        turns.c.seq,
+        turns.c.role,
+        sa.case(
+            (turns.c.text.is_(None), 0),
+            else_=sa.func.coalesce(turns.c.chars, sa.func.length(turns.c.text)),
+        ),
+    )
+    .where(any_of(turns.c.session_id, IDS))
+    .order_by(turns.c.session_id, turns.c.seq)
+)
 
 
 def _client_chars(
-    connection: sa.Connection, session_ids: Sequence[str]
+    connection: sa.Connection, given: dict[str, list[str]]
 ) -> dict[tuple[str, int], int]:
     """By counsellor turn, characters of client text since the previous counsellor turn."""
-    query = (
-        sa.select(
-            turns.c.session_id,
-            turns.c.seq,
-            turns.c.role,
-            sa.case(
-                (turns.c.text.is_(None), 0),
-                else_=sa.func.coalesce(turns.c.chars, sa.func.length(turns.c.text)),
-            ).label("length"),
-        )
-        .where(turns.c.session_id.in_(session_ids))
-        .order_by(turns.c.session_id, turns.c.seq)
-    )
     chars: dict[tuple[str, int], int] = {}
     pending: dict[str, int] = defaultdict(int)
-    for session_id, seq, role, length in connection.execute(query):
+    for session_id, seq, role, length in connection.execute(_LENGTHS, given):
         if role == Role.CLIENT.value:
             pending[session_id] += length
         else:

@@ -95,8 +95,10 @@ def _page(
     store = services.store
     since = datetime.now(UTC) - timedelta(weeks=WEEKS)
     found = turn_levels.of_counsellor(store, scope, speaker, since)
-    sessions_used, points = loading.recent_points(found)
-    page = sessions.find(store, scope, SessionFilter(), Order.START, cursor, PAGE_SIZE)
+    sessions_used, points = loading.recent_points(store, found)
+    page = sessions.find(
+        store, scope, SessionFilter(), Order.START, cursor, PAGE_SIZE, curves=False
+    )
     bundle = page.items[0].bundle if page.items else None
     own_trends = trends(found)
     return render(

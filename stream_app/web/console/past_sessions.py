@@ -140,7 +140,9 @@ def _page(
 ) -> Response:
     store, scope = services.store, person.scope
     supervises = person.role is PersonRole.SUPERVISOR
-    found = sessions.find(store, scope, _filter(person, chosen), Order.START, cursor, PAGE_SIZE)
+    found = sessions.find(
+        store, scope, _filter(person, chosen), Order.START, cursor, PAGE_SIZE, curves=False
+    )
     return render(
         request,
         "sessions.html",

@@ -27,7 +27,9 @@ def cards(
     """
     cursor: str | None = None
     while True:
-        page = sessions.find(store, person.scope, chosen, Order.ID, cursor, SESSIONS_PER_PAGE)
+        page = sessions.find(
+            store, person.scope, chosen, Order.ID, cursor, SESSIONS_PER_PAGE, curves=False
+        )
         if audit_detail is not None:
             ids = [card.session_id for card in page.items]
             audit.record_all(store, person.name, AuditAction.READ_TRANSCRIPT, ids, audit_detail)

@@ -12,7 +12,7 @@ from stream_app.contracts.scores import MECHANISMS, Level, SessionStatus
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
-from stream_app.store.queries import sessions, transcripts
+from stream_app.store.queries import sessions, transcripts, turn_levels
 from stream_app.store.queries.scope import Scope
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.queries.transcripts import TurnRead
@@ -86,20 +86,20 @@ def session_feedback(ended: EndedSession) -> list[Feedback]:
     ]
 
 
-def recent_points(levels: Sequence[TurnLevels]) -> tuple[int, Points]:
+def recent_points(store: Store, levels: Sequence[TurnLevels]) -> tuple[int, Points]:
     """The number of recent sessions used, and one strength and one suggestion from them."""
     recent = list(dict.fromkeys(turn.session_id for turn in levels))[-RECENT_SESSIONS:]
+    chosen = [turn for turn in levels if turn.session_id in recent]
     turns = [
         CounsellorTurn(
-            session_id=turn.session_id,
-            seq=turn.seq,
+            session_id=each.turn.session_id,
+            seq=each.turn.seq,
             text=None,
-            levels=levels_of(turn.expressed),
-            abstained=turn.abstained,
-            client_said=turn.client_said,
+            levels=levels_of(each.expressed),
+            abstained=each.turn.abstained,
+            client_said=each.client_said,
         )
-        for turn in levels
-        if turn.session_id in recent
+        for each in turn_levels.in_full(store, chosen)
     ]
     return len(recent), composition.choose_points(turns)
 
