@@ -123,14 +123,15 @@ class Installation:
     def streams(self, count: int) -> list[Stream]:
         """Live streams of supervisors: two in five of a wall or of a session, one in five inbox.
 
-        With the addresses that these pages have. The followed sessions lie far apart, so that they
-        speak at different times.
+        With the addresses that these pages have. The followed sessions, of the supervisor's team,
+        lie far apart, so that they speak at different times.
         """
         supervisors = [one for one in self.visitors if one.role == PersonRole.SUPERVISOR.value]
         found = []
         for number in range(count):
             visitor = supervisors[number % len(supervisors)]
-            session = number * self._sessions // count
+            group = number * self._sessions // count // workload.TEAMS
+            session = group * workload.TEAMS + number % workload.TEAMS
             of_session = f"session={workload.session_name(LIVE, session)}"
             chosen = (OF_WALL, of_session, OF_WALL, of_session, OF_INBOX)[number % 5]
             found.append(Stream(f"/api/v1/live?{chosen}", visitor.cookie))
