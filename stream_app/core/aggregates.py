@@ -5,7 +5,9 @@ result of a run with final scores only; probabilities and log-odds are in millio
 """
 
 import math
+import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from msgspec import Struct, field, structs
@@ -22,17 +24,24 @@ from stream_app.core.heads import (
     Kept,
 )
 
+
+@cache
+def _key(head: str, label: str) -> str:
+    """The name in the evidence: one string for all open sessions."""
+    return sys.intern(f"{head}.{label}")
+
+
 RECENT = 5
 RECENT_WORDS = 3
 SHORT_TURN = 4
 """A turn of at most this many words is short."""
 MILLION: Final = 1_000_000
 LARGEST_LOG_ODDS: Final = 8.0
-UNASKED_ADVICE: Final = "input.advice_unasked"
+UNASKED_ADVICE: Final = _key("input", "advice_unasked")
 """Probability of advice times that of no question in the counsellor's turn before."""
-_EXPECTED: Final = [(name, f"expected.{name}") for name in MECHANISMS]
+_EXPECTED: Final = [(name, _key("expected", name)) for name in MECHANISMS]
 _CONDUCT: Final = [
-    (head, [(label, f"{head}.{label}") for label in labels]) for head, labels in CONDUCT.items()
+    (head, [(label, _key(head, label)) for label in labels]) for head, labels in CONDUCT.items()
 ]
 """Names in the evidence, by head and label."""
 
@@ -300,7 +309,7 @@ def evidence(score: TurnScore, kept: Sequence[Kept] = ()) -> dict[str, int]:
             _, weak, strong = level.probabilities
             found[key] = round((weak + 2 * strong) * MILLION)
     for label, p in (expressed.distribution(STRATEGY) or {}).items():
-        found[f"strategy.{label}"] = round(p * MILLION)
+        found[_key(STRATEGY, label)] = round(p * MILLION)
     for head, labels in _CONDUCT:
         if given := expressed.distribution(head):
             for label, key in labels:
@@ -308,7 +317,7 @@ def evidence(score: TurnScore, kept: Sequence[Kept] = ()) -> dict[str, int]:
     if SATISFACTION in score.client:
         found[SATISFACTION] = _log_odds(score.client[SATISFACTION].get("yes", 0.5))
     for label, p in score.client.get(TALK, {}).items():
-        found[f"{TALK}.{label}"] = round(p * MILLION)
+        found[_key(TALK, label)] = round(p * MILLION)
     if kept:
         found.update(_stated(score, kept))
     return found
@@ -316,7 +325,7 @@ def evidence(score: TurnScore, kept: Sequence[Kept] = ()) -> dict[str, int]:
 
 def _stated(score: TurnScore, kept: Sequence[Kept]) -> dict[str, int]:
     return {
-        f"{item.head}.{label}": round(p * MILLION)
+        _key(item.head, label): round(p * MILLION)
         for item in kept
         for label, p in _said(score, item).items()
     }

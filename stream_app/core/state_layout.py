@@ -9,6 +9,7 @@ have a default, so that stored states still load.
 """
 
 import struct
+import sys
 import zlib
 from typing import Any, Final, TypeVar
 
@@ -116,9 +117,10 @@ def give_evidence(aggregates: Aggregates, packed: Packed) -> None:
     Raises:
         msgspec.ValidationError: it does not match the aggregates.
     """
+    named = [[sys.intern(name) for name in names] for names in packed.names]
 
     def unpacked(item: _Evidence) -> dict[str, Any]:
-        names, shares = packed.names[item.names], item.shares
+        names, shares = named[item.names], item.shares
         if isinstance(shares, list):
             return {"evidence": dict(zip(names, shares, strict=True))}
         numbers = _numbers(shares, item.others)

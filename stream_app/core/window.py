@@ -40,10 +40,10 @@ class WindowTurn(Struct, array_like=True):
 
     ``vectors``: 2 x hidden half floats, first-token state and mean of the token states, as bytes;
     empty until the turn has been encoded, and for withheld turns, which never are. ``rationales``:
-    candidate text spans by mechanism. ``digest``: of role and text, to distinguish a duplicate from
-    another turn with the same ``seq``. ``crisis``: whether the list of ``core.crisis`` found a
-    phrase; only in client turns. ``intents``: scores of the intents that the turn has, by name;
-    None if they must not be read.
+    candidate text spans by mechanism, where there are any. ``digest``: of role and text, to
+    distinguish a duplicate from another turn with the same ``seq``. ``crisis``: whether the list of
+    ``core.crisis`` found a phrase; only in client turns. ``intents``: scores of the intents that
+    the turn has, by name; None if they must not be read.
     """
 
     seq: int

@@ -152,12 +152,13 @@ class OnnxScorer:
         by_mechanism = output.rationale.T.tolist()
         peaks = [max(of_tokens) for of_tokens in by_mechanism]
         if not any(peaks[rationale.index] >= rationale.threshold for _, rationale in wanted):
-            return {name: [] for name, _ in wanted}  # most turns: no need to split sentences
+            return {}  # most turns: no need to split sentences
         sentences = SentenceReader(tokens.offsets, text)
-        return {
+        found = {
             name: sentences.spans(by_mechanism[rationale.index], rationale.threshold)
             for name, rationale in wanted
         }
+        return {name: spans for name, spans in found.items() if spans}
 
     def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """Score encoded turns with their neighbours; see ``core.ports.Scorer``."""

@@ -20,6 +20,7 @@ from tests.core.earlier_states import as_map
 from tests.core.test_whole_sessions import logs
 from tests.fakes import FakeScorer, received
 from tests.rule_texts import ALL
+from tests.store import batches
 
 
 def state_after(log: list[bytes]) -> SessionState | None:
@@ -53,6 +54,21 @@ def with_lists(state: SessionState) -> bytes:
         client_latest=[structs.replace(item, evidence={}) for item in turns[1]],
     )
     return compress(msgspec.msgpack.encode([structs.replace(state, aggregates=bare), evidence]))
+
+
+def test_open_sessions_share_the_names_of_their_evidence() -> None:
+    """They are a sixth of an open session's memory if each has its own."""
+    events = [batches.turn(seq, session_id="s") for seq in range(6)]
+    computed, other = (state_after(events) for _ in range(2))
+    assert computed is not None
+    assert other is not None
+    read = unpack(pack(computed))
+    for state in (other, read):
+        aggregates = state.aggregates, computed.aggregates
+        for one, same in zip(*(each.latest for each in aggregates), strict=True):
+            assert one.evidence == same.evidence
+            for name, known in zip(one.evidence, same.evidence, strict=True):
+                assert name is known
 
 
 @settings(deadline=None)

@@ -171,6 +171,13 @@ def test_rationales_are_computed_only_for_heads_of_the_role(scorer: OnnxScorer) 
     assert counsellor.rationales["emotional_reactions"]
 
 
+def test_mechanisms_without_words_have_no_rationale(scorer: OnnxScorer) -> None:
+    encoded_turns = scorer.encode([WARM, "Yes.", "I am sorry."], [Role.COUNSELLOR] * 3)
+    found = [turn.rationales for turn in encoded_turns]
+    assert all(spans for of_turn in found for spans in of_turn.values())
+    assert found[1] == {}
+
+
 def test_client_turns_have_the_values_of_the_probes(scorer: OnnxScorer) -> None:
     turns = encoded(scorer, ["I want to kill myself.", "Is there a train at seven?"], Role.CLIENT)
     grave, plain = scorer.score([ScoringRequest(turn, Stage.PROVISIONAL, []) for turn in turns])
