@@ -10,7 +10,6 @@ import argparse
 import hashlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,12 +18,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from stream_app.worker.broker import die_with_parent, free_port
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 POM = Path(__file__).with_name("pom.xml")
 CLUSTER_ID = "cmFwcG9ydC10ZXN0cy0wMQ"
 PATIENCE = 90.0
+TRIES = 3
 MOST_BROKERS = 3
 HEAP = "-Xmx384m"
 
@@ -63,6 +65,10 @@ def jars() -> Path:
     return folder
 
 
+class PortTaken(Exception):
+    """Another process has taken a port since it was chosen."""
+
+
 class Security(NamedTuple):
     """What the listeners SSL and SASL_SSL of a node demand.
 
@@ -84,8 +90,7 @@ class Node:
     def __init__(self, cluster: Cluster, number: int) -> None:
         self._cluster = cluster
         self.number = number
-        self.port, self.controller_port = free_port(), free_port()
-        self.ssl_port, self.sasl_port = free_port(), free_port()
+        self.choose_ports()
         self.folder = cluster.folder / f"node-{number}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -98,6 +103,11 @@ class Node:
     def running(self) -> bool:
         """Whether the process is running."""
         return self._process is not None and self._process.poll() is None
+
+    def choose_ports(self) -> None:
+        """Choose ports of all listeners."""
+        self.port, self.controller_port = free_port(), free_port()
+        self.ssl_port, self.sasl_port = free_port(), free_port()
 
     def format(self) -> None:
         """Write the configuration and prepare the data folder."""
@@ -181,19 +191,33 @@ class Node:
             )
 
     def await_port(self) -> None:
-        """Wait until the listener for clients is open."""
+        """Wait until the process listens for clients.
+
+        Raises:
+            PortTaken: it ended, because a port was not free any more.
+            KafkaMissing: it ended, or does not listen in time.
+        """
         give_up = time.monotonic() + PATIENCE
-        while time.monotonic() < give_up:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 0.5).close()
-            except OSError:
-                if not self.running:
-                    break
-                time.sleep(0.1)
-            else:
+        while time.monotonic() < give_up and self.running:
+            if self._listens():
                 return
-        tail = (self.folder / "log").read_text("utf-8", "replace")[-1500:]
-        raise KafkaMissing(f"node {self.number} of Apache Kafka does not start:\n{tail}")
+            time.sleep(0.1)
+        log = (self.folder / "log").read_text("utf-8", "replace")
+        if not self.running and "Address already in use" in log:
+            raise PortTaken(f"node {self.number} of Apache Kafka")
+        raise KafkaMissing(f"node {self.number} of Apache Kafka does not start:\n{log[-1500:]}")
+
+    def _listens(self) -> bool:
+        """Whether this process does; another one may have the port."""
+        if self._process is None:
+            return False
+        try:
+            opened = psutil.Process(self._process.pid).net_connections("tcp")
+        except psutil.Error:
+            return False
+        return any(
+            each.laddr.port == self.port and each.status == psutil.CONN_LISTEN for each in opened
+        )
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         """Stop the process; SIGKILL leaves its logs unclosed."""
@@ -245,12 +269,22 @@ class Cluster:
 
     def start(self) -> None:
         """Start all nodes and wait until they accept connections."""
-        for node in self.nodes:
-            node.format()
-        for node in self.nodes:
-            node.start()
-        for node in self.nodes:
-            node.await_port()
+        for _ in range(TRIES):
+            for node in self.nodes:
+                node.format()
+            for node in self.nodes:
+                node.start()
+            try:
+                for node in self.nodes:
+                    node.await_port()
+            except PortTaken:
+                self.stop()
+                for node in self.nodes:
+                    node.choose_ports()
+            else:
+                return
+        message = f"Apache Kafka's ports were taken by others {TRIES} times"
+        raise KafkaMissing(message)
 
     def stop(self) -> None:
         """Stop all nodes; several by SIGKILL, as nodes without a quorum do not stop cleanly."""
