@@ -281,6 +281,7 @@ class Cluster:
                 self.stop()
                 for node in self.nodes:
                     node.choose_ports()
+                    (node.folder / "log").unlink()  # it would explain a later failure wrongly
             else:
                 return
         message = f"Apache Kafka's ports were taken by others {TRIES} times"

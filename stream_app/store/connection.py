@@ -130,8 +130,8 @@ class Database:
         ``secure_delete`` overwrites deleted rows, but not the copies that remain in free space when
         SQLite has moved rows between pages. It takes as long as copying the file, and writers wait.
 
-        Returns False if others kept using the database, or the disk is full. PostgreSQL reuses the
-        space of deleted rows by itself.
+        Returns False if others kept using the database, or the disk is full. Does nothing on
+        PostgreSQL, where autovacuum frees that space.
         """
         if self.engine.dialect.name != "sqlite":
             return True

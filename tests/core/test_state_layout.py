@@ -57,7 +57,7 @@ def with_lists(state: SessionState) -> bytes:
 
 
 def test_open_sessions_share_the_names_of_their_evidence() -> None:
-    """They are a sixth of an open session's memory if each has its own."""
+    """There are some seventy for each recent turn."""
     events = [batches.turn(seq, session_id="s") for seq in range(6)]
     computed, other = (state_after(events) for _ in range(2))
     assert computed is not None
