@@ -1,7 +1,8 @@
 """Records what the store's commits send to PostgreSQL, and sends the same again at little cost.
 
 The database does the same work as for a worker; the process that sends it does not: it builds,
-packs, encrypts and encodes the rows while they are recorded.
+packs, encrypts and encodes the rows while they are recorded. A pipeline cannot contain a COPY, so
+its rows are sent as INSERTs, for which the database does somewhat more.
 """
 
 import re
@@ -25,6 +26,7 @@ from stream_app.store.repository import Store
 _PLACEHOLDER: Final = re.compile(r"%(?:\((\w+)\))?s")
 _INSERT_OUTBOX: Final = f"INSERT INTO {tables.outbox.name} "
 _DELETE_OUTBOX: Final = f"DELETE FROM {tables.outbox.name} WHERE id = $1".encode()
+_COPY: Final = re.compile(r"COPY (\S+) \((.+)\) FROM STDIN")
 _SUCCESS: Final = {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.PIPELINE_SYNC}
 
 
@@ -127,13 +129,17 @@ class Recorder:
         _context: object,
         executemany: bool,
     ) -> None:
+        if copied := _COPY.fullmatch(sql):
+            table, columns = copied.groups()
+            values = ", ".join(["%s"] * len(columns.split(", ")))
+            sql = f"INSERT INTO {table} ({columns}) VALUES ({values})"
         names = _PLACEHOLDER.findall(sql)
         numbers = iter(range(1, len(names) + 1))
         numbered = _PLACEHOLDER.sub(lambda _: f"${next(numbers)}", sql)
         call = Call([], [], cursor.rowcount, numbered.startswith(_INSERT_OUTBOX))
         for row in parameters if executemany else [parameters]:
-            values = [row[name] for name in names] if isinstance(row, dict) else row
-            encoded = self._encoder.dump_sequence(values, [PyFormat.AUTO] * len(names))
+            ordered = [row[name] for name in names] if isinstance(row, dict) else row
+            encoded = self._encoder.dump_sequence(ordered, [PyFormat.AUTO] * len(names))
             call.rows.append([None if each is None else bytes(each) for each in encoded])
             types, formats = self._encoder.types or (), self._encoder.formats or ()
             statement = Statement(numbered, tuple(types), tuple(map(int, formats)))

@@ -28,7 +28,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from stream_app.errors import RolledBack, RowExists, RowRefused, StoreError, StoreUnavailable
 from stream_app.sealing.sources import OTHERS, OWNER_ONLY
-from stream_app.store import statements, tables
+from stream_app.store import copying, statements, tables
 from stream_app.store.rows import Row
 from stream_app.store.secrets import sqlite_file
 from stream_app.store.statements import as_json
@@ -163,7 +163,7 @@ class Database:
         statements.upsert(table, tuple(values[0]), keys, dialect, keep=keep).run(connection, values)
 
     def insert(self, connection: Connection, table: Table, values: list[Row]) -> None:
-        """Insert new rows; PostgreSQL logs and does less than for ``upsert``.
+        """Insert new rows; on PostgreSQL with less work and log than ``upsert``.
 
         Raises:
             RowExists: one is not new; the transaction can only be rolled back.
@@ -276,6 +276,7 @@ def open_engine(url: str, connections: int, overflow: int) -> Engine:
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_transaction)
     else:
+        copying.enable(engine)
         event.listen(engine, "connect", _set_utc)
         event.listen(engine, "connect", _note_use)
         event.listen(engine, "checkin", _note_use)

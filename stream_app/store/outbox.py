@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from stream_app.core.ports import Message
 from stream_app.store import tables
-from stream_app.store.statements import Statement
+from stream_app.store.statements import Statement, compiled
 
 LEVEL: Final = 4
 """A tenth smaller than the fastest, for some microseconds a turn."""
@@ -40,7 +40,7 @@ def delete(connection: Connection, outbox_ids: Sequence[int], dialect: str) -> N
 def _delete(dialect: str) -> Statement:
     table = tables.outbox
     statement = sa.delete(table).where(table.c.id == sa.bindparam("b_id"))
-    return Statement(statement, table, dialect, prefix="b_")
+    return compiled(statement, table, dialect, prefix="b_")
 
 
 def unpack(raw: bytes) -> list[Message]:

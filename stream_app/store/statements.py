@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.dialects.sqlite import pysqlite
 
 from stream_app.errors import StoreError
-from stream_app.store import mechanism_means, packed_json
+from stream_app.store import copying, mechanism_means, packed_json
 from stream_app.store.mechanism_means import MechanismMeans
 from stream_app.store.packed_json import PackedJson
 from stream_app.store.rows import Row
@@ -34,18 +34,15 @@ _INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
 
 
 class Statement:
-    """An INSERT, UPDATE or DELETE with one bind parameter per column.
+    """An INSERT, UPDATE, DELETE or COPY that takes one value per column."""
 
-    Parameters have the names of their columns, optionally with a ``prefix``.
-    """
-
-    def __init__(self, statement: Executable, table: Table, dialect: str, prefix: str = "") -> None:
-        compiled: Any = statement.compile(dialect=_dialect(dialect))  # type: ignore[attr-defined]
-        self._sql = str(compiled)
-        self._names = [name.removeprefix(prefix) for name in compiled.positiontup]
+    def __init__(self, sql: str, names: Sequence[str], table: Table, dialect: str) -> None:
+        """``names``: the columns in the order in which ``sql`` takes them."""
+        self._sql = sql
+        self._names = names
         self._converters = [
             (index, converter)
-            for index, name in enumerate(self._names)
+            for index, name in enumerate(names)
             if (converter := _converter(table.c.get(name), dialect)) is not None
         ]
 
@@ -66,6 +63,13 @@ class Statement:
         return written.rowcount
 
 
+def compiled(statement: Executable, table: Table, dialect: str, prefix: str = "") -> Statement:
+    """A statement whose bind parameters have the names of their columns after ``prefix``."""
+    found: Any = statement.compile(dialect=_dialect(dialect))  # type: ignore[attr-defined]
+    names = [name.removeprefix(prefix) for name in found.positiontup]
+    return Statement(str(found), names, table, dialect)
+
+
 def insert_for(table: Table, dialect: str) -> Any:
     """An insert that knows what the database's dialect does on conflict."""
     return _INSERTS[dialect](table)
@@ -75,14 +79,19 @@ def insert_for(table: Table, dialect: str) -> Any:
 def insert_new(table: Table, dialect: str) -> Statement:
     """An INSERT of all columns that keeps existing rows."""
     insert = insert_for(table, dialect).values({c.name: sa.bindparam(c.name) for c in table.c})
-    return Statement(insert.on_conflict_do_nothing(), table, dialect)
+    return compiled(insert.on_conflict_do_nothing(), table, dialect)
 
 
 @cache
 def insert(table: Table, names: tuple[str, ...], dialect: str) -> Statement:
-    """An INSERT of these columns that fails if a row with the same key exists."""
+    """An INSERT of these columns that fails if a row with the same key exists.
+
+    On PostgreSQL a COPY; see ``copying``.
+    """
+    if dialect == "postgresql":
+        return Statement(copying.copy_from(table, names), names, table, dialect)
     insert = insert_for(table, dialect).values({name: sa.bindparam(name) for name in names})
-    return Statement(insert, table, dialect)
+    return compiled(insert, table, dialect)
 
 
 @cache
@@ -92,7 +101,7 @@ def upsert(
     """An INSERT of these columns that keeps or replaces the existing row with these ``keys``."""
     insert = insert_for(table, dialect).values({name: sa.bindparam(name) for name in names})
     if keep:
-        return Statement(insert.on_conflict_do_nothing(index_elements=keys), table, dialect)
+        return compiled(insert.on_conflict_do_nothing(index_elements=keys), table, dialect)
     changed = {
         column.name: merge(insert.excluded[column.name], column)
         if (merge := column.info.get(MERGE))
@@ -101,7 +110,7 @@ def upsert(
         if column.name not in keys
     }
     replace = insert.on_conflict_do_update(index_elements=keys, set_=changed)
-    return Statement(replace, table, dialect)
+    return compiled(replace, table, dialect)
 
 
 @cache
@@ -116,7 +125,7 @@ def update(table: Table, names: tuple[str, ...], keys: tuple[str, ...], dialect:
         if name not in keys
     }
     same = (table.c[key] == new[key] for key in keys)
-    return Statement(sa.update(table).where(*same).values(changed), table, dialect, prefix="b_")
+    return compiled(sa.update(table).where(*same).values(changed), table, dialect, prefix="b_")
 
 
 @cache

@@ -20,7 +20,7 @@ from stream_app.store.connection import Database
 from stream_app.store.periods import seen_period
 from stream_app.store.rows import Row
 from stream_app.store.session_keys import SessionKeys, place
-from stream_app.store.statements import Statement, insert_new
+from stream_app.store.statements import Statement, compiled, insert_new
 
 
 class SessionStates:
@@ -203,4 +203,4 @@ def _update_if_unchanged(dialect: str) -> Statement:
         )
         .values({c.name: sa.bindparam(f"b_{c.name}") for c in table.c if c.name not in keys})
     )
-    return Statement(update, table, dialect, prefix="b_")
+    return compiled(update, table, dialect, prefix="b_")

@@ -18,7 +18,7 @@ from stream_app.errors import DatabaseWentBack
 from stream_app.store import tables
 from stream_app.store.connection import Database
 from stream_app.store.rows import Row
-from stream_app.store.statements import Statement
+from stream_app.store.statements import Statement, compiled
 
 
 class StoredPositions:
@@ -74,7 +74,7 @@ def _conditional_update(dialect: str) -> Statement:
         )
         .values(next_offset=further, at=sa.bindparam("b_at"))
     )
-    return Statement(update, table, dialect, prefix="b_")
+    return compiled(update, table, dialect, prefix="b_")
 
 
 def _row(at: LogPosition, now: datetime) -> Row:

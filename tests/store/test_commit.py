@@ -246,7 +246,7 @@ def test_a_session_that_continues_without_its_state_keeps_what_is_known(
 
 
 def test_new_turns_are_inserted_without_asking_for_conflicts(store: Store) -> None:
-    """PostgreSQL logs less for them."""
+    """PostgreSQL copies them, and logs less."""
     written = inserted(store, [turn(0), turn(1)])
     assert {table for table, on_conflict in written if not on_conflict} >= {"turns", "turn_scores"}
 
@@ -273,7 +273,7 @@ def inserted(store: Store, events: list[bytes]) -> set[tuple[str, bool]]:
     found = set()
 
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
-        if match := re.match(r"INSERT INTO (\w+)", statement):
+        if match := re.match(r"(?:INSERT INTO|COPY) (\w+)", statement):
             found.add((match[1], "ON CONFLICT" in statement))
 
     sa.event.listen(store.engine, "before_cursor_execute", note)

@@ -171,15 +171,21 @@ def test_a_commit_succeeds_after_the_server_has_restarted(
     assert rows(store, tables.session_states)[0]["version"] == 2
 
 
+@pytest.mark.parametrize("before", ["UPDATE", "INSERT", "COPY"])
 def test_a_connection_lost_inside_a_transaction_raises_store_unavailable(
-    server: Server, opened: Callable[[str], Store]
+    server: Server, opened: Callable[[str], Store], before: str
 ) -> None:
     store, killer = opened(server.new_database()), opened(server.url())
     schema.upgrade(store)
     prepare(store)
-    result = process([turn()])
+    store.commit(process([turn(0)]))
+    result = process([turn(1)], store.load_states(["s"], BUNDLE))
+    cuts = []
 
-    def cut(*_: object) -> None:
+    def cut(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if not statement.startswith(before):
+            return
+        cuts.append(statement)
         with killer.engine.connect() as connection:
             connection.execute(
                 sa.text(
@@ -192,8 +198,9 @@ def test_a_connection_lost_inside_a_transaction_raises_store_unavailable(
     with pytest.raises(StoreUnavailable):
         store.commit(result)
     sa.event.remove(store.engine, "before_cursor_execute", cut)
+    assert len(cuts) == 1
     store.commit(result)
-    assert len(rows(store, tables.turns)) == 1
+    assert len(rows(store, tables.turns)) == 2
 
 
 @pytest.mark.parametrize("where", ["text", "session_id", "speaker_id", "turn_id", "channel"])
