@@ -1,4 +1,4 @@
-"""COPY on PostgreSQL: what the driver and the server refuse, and what becomes of odd values."""
+"""COPY on PostgreSQL: hostile texts, extreme times, known keys and refused values."""
 
 from datetime import UTC, datetime
 from typing import Any
