@@ -1,6 +1,7 @@
 """``python -m benchmarks``: measure, write JSON, tables and plots."""
 
 import argparse
+import os
 import time
 from pathlib import Path
 
@@ -46,6 +47,7 @@ def main() -> None:
         "--tables", action="store_true", help="measure nothing; regenerate tables and plots"
     )
     given = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes would compile at each start
     folder = given.out or (reports.QUICK_RESULTS if given.quick else reports.RESULTS)
     logs.configure("ERROR", LogFormat.CONSOLE)
     try:
