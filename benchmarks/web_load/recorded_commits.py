@@ -131,15 +131,15 @@ class Recorder:
     ) -> None:
         if copied := _COPY.fullmatch(sql):
             table, columns = copied.groups()
-            values = ", ".join(["%s"] * len(columns.split(", ")))
-            sql = f"INSERT INTO {table} ({columns}) VALUES ({values})"
+            places = ", ".join(["%s"] * len(columns.split(", ")))
+            sql = f"INSERT INTO {table} ({columns}) VALUES ({places})"
         names = _PLACEHOLDER.findall(sql)
         numbers = iter(range(1, len(names) + 1))
         numbered = _PLACEHOLDER.sub(lambda _: f"${next(numbers)}", sql)
         call = Call([], [], cursor.rowcount, numbered.startswith(_INSERT_OUTBOX))
         for row in parameters if executemany else [parameters]:
-            ordered = [row[name] for name in names] if isinstance(row, dict) else row
-            encoded = self._encoder.dump_sequence(ordered, [PyFormat.AUTO] * len(names))
+            values = [row[name] for name in names] if isinstance(row, dict) else row
+            encoded = self._encoder.dump_sequence(values, [PyFormat.AUTO] * len(names))
             call.rows.append([None if each is None else bytes(each) for each in encoded])
             types, formats = self._encoder.types or (), self._encoder.formats or ()
             statement = Statement(numbered, tuple(types), tuple(map(int, formats)))
