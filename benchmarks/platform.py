@@ -3,7 +3,9 @@
 The server makes the rows itself (INSERT … SELECT over generate_series), because a platform of 10⁷
 turns is too large to be sent row by row. Scores are drawn from a pool of random ones that have all
 heads of a bundle. Texts are purged, as in sessions of this age. Two connections write at once, into
-tables without indexes and without a write-ahead log; the indexes are created at the end.
+tables without indexes and without a write-ahead log; the indexes are created at the end. One
+probability of each score is varied: PostgreSQL would unpack equal scores once and remember them
+(Memoize), and live turns have no equal scores.
 """
 
 import random
@@ -22,6 +24,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, TOTAL
 from stream_app.core.heads import Dimension, Head, HeadKind
 from stream_app.inference.bundle import Manifest
+from stream_app.store.packed_json import pack
 from stream_app.store.repository import Store
 
 TURNS_A_SESSION: Final = 20
@@ -138,10 +141,8 @@ def _fill_pool(connection: Connection, heads: Sequence[Head]) -> None:
     chance = random.Random(1)
     connection.execute(
         sa.text(
-            "INSERT INTO score_pool VALUES (:role, :n, :levels, "
-            "rapport_pack(CAST(:expressed AS jsonb)), rapport_pack(CAST(:perceived AS jsonb)), "
-            "rapport_pack(CAST(:client AS jsonb)), rapport_pack(CAST(:abstained AS jsonb)), "
-            ":confidence)"
+            "INSERT INTO score_pool VALUES (:role, :n, :levels, :expressed, :perceived, :client, "
+            ":abstained, :confidence)"
         ),
         list(_pool(heads, chance)),
     )
@@ -160,7 +161,8 @@ def _pool(heads: Sequence[Head], chance: random.Random) -> Iterator[Mapping[str,
                 scored: Any = dict(zip(head.labels, spread, strict=True))
                 if head.kind is HeadKind.LEVEL:
                     level = max(range(len(spread)), key=spread.__getitem__)
-                    scored = {"level": level, "probabilities": spread}
+                    spans = [[0, 24]] if level else []
+                    scored = {"level": level, "probabilities": spread, "rationale": spans}
                     if head.name in MECHANISMS:
                         levels[MECHANISMS.index(head.name)] = level
                 elif head.dimension is Dimension.PERCEIVED:
@@ -173,9 +175,9 @@ def _pool(heads: Sequence[Head], chance: random.Random) -> Iterator[Mapping[str,
                 "role": role.value,
                 "n": number,
                 "levels": levels,
-                "abstained": msgspec.json.encode(abstained).decode(),
+                "abstained": pack(abstained),
                 "confidence": chance.uniform(0.5, 1.0),
-                **{name: msgspec.json.encode(part).decode() for name, part in parts.items()},
+                **{name: pack(part) for name, part in parts.items()},
             }
 
 
@@ -197,6 +199,17 @@ _X: Final = (
     f"{_AT} AS began, (i * 7919 % 1000) / 1000.0 AS u, (i * 104729 % 997) / 997.0 AS v "
     "FROM generate_series(CAST(:begin AS bigint), CAST(:end AS bigint)) AS i) AS x"
 )
+
+
+def _varied(packed: str) -> str:
+    """Scores with another last probability, if they have one: few turns have equal scores."""
+    varied = "substring(int4send(CAST((x.i * :turns + t.seq) % 10000 AS integer)) FROM 3)"
+    return (
+        f"CASE WHEN length({packed}) > 2 THEN "
+        f"overlay({packed} PLACING {varied} FROM length({packed}) - 1) ELSE {packed} END"
+    )
+
+
 _STATEMENTS: Final = (
     "INSERT INTO sessions (session_id, domain, channel, team, lang, consent, started_at, "
     "last_activity_at, ended_at, stored_at, withdrawn, hidden) SELECT x.id, "
@@ -223,7 +236,7 @@ _STATEMENTS: Final = (
     "false, false, p.levels[1], p.levels[2], p.levels[3], "
     "p.levels[1] + p.levels[2] + p.levels[3], p.confidence, "
     "CASE WHEN p.role = 'counsellor' THEN p.confidence / 2 END, "
-    "p.expressed, p.perceived, p.client, p.abstained "
+    f"p.expressed, {_varied('p.perceived')}, {_varied('p.client')}, p.abstained "
     f"{_X} "
     "CROSS JOIN generate_series(0, CAST(:turns AS integer) - 1) AS t(seq) "
     f"JOIN score_pool AS p ON p.role = {_ROLE} AND p.n = (x.i * 31 + t.seq * 17) % :pool",

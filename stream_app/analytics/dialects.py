@@ -1,14 +1,16 @@
 """SQL expressions that PostgreSQL and SQLite write differently."""
 
 import json
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from stream_app.contracts.plausible import EARLIEST
+from stream_app.contracts.score_layout import EXPRESSED
 from stream_app.store import mechanism_means
 
 FIRST_DATE: Final = EARLIEST.date().isoformat()
 LAST_DATE: Final = "2049-12-31"
-PACKED: Final = ("expressed", "perceived", "client", "abstained")
+PACKED: Final = (EXPRESSED, "perceived", "client", "abstained")
 """Columns of ``turn_scores`` that PostgreSQL stores packed (``store.packed_json``)."""
 
 
@@ -20,8 +22,11 @@ class Dialect(Protocol):
     def scores(self, table: str) -> str:
         """The name that has the JSON of scores of turns, after ``unpacked_scores``."""
 
-    def unpacked_scores(self, table: str) -> str:
-        """What follows ``turn_scores AS table`` in a FROM clause."""
+    def unpacked_scores(self, table: str, expressed: Sequence[str] = ()) -> str:
+        """What follows ``turn_scores AS table`` in a FROM clause.
+
+        ``expressed``: heads of which the expressed scores have at least these; empty: all.
+        """
 
     def number(self, column: str, *path: str | int) -> str:
         """A number inside a JSON column; null if it is not there."""
@@ -69,9 +74,13 @@ class PostgreSQL:
         """The lateral join's name."""
         return f"{table}_json"
 
-    def unpacked_scores(self, table: str) -> str:
+    def unpacked_scores(self, table: str, expressed: Sequence[str] = ()) -> str:
         """OFFSET 0: each column is unpacked once per row, not once per number."""
-        columns = ", ".join(f"rapport_json({table}.{name}) AS {name}" for name in PACKED)
+        wanted = f", '{{{','.join(expressed)}}}'" if expressed else ""
+        columns = ", ".join(
+            f"rapport_json({table}.{name}{wanted if name == EXPRESSED else ''}) AS {name}"
+            for name in PACKED
+        )
         return f"\nCROSS JOIN LATERAL (SELECT {columns} OFFSET 0) AS {self.scores(table)}"
 
     def number(self, column: str, *path: str | int) -> str:
@@ -138,7 +147,7 @@ class SQLite:
         """SQLite stores JSON."""
         return table
 
-    def unpacked_scores(self, table: str) -> str:  # noqa: ARG002  # the protocol's name
+    def unpacked_scores(self, table: str, expressed: Sequence[str] = ()) -> str:  # noqa: ARG002
         """Nothing."""
         return ""
 

@@ -103,7 +103,7 @@ def _turns_statement(dialect: Dialect) -> str:
         f"SELECT {', '.join(columns.values())}\n"
         "FROM (SELECT t.session_id, t.bundle, t.role, "
         + ", ".join(f"{sums[name]} AS {name}" for name in TURN_SUMS)
-        + f"\n  FROM turn_scores AS t{dialect.unpacked_scores('t')} LEFT JOIN "
+        + f"\n  FROM turn_scores AS t{dialect.unpacked_scores('t', MECHANISMS)} LEFT JOIN "
         "(SELECT session_id, seq, words FROM turns WHERE session_id IN :ids) AS w "
         "ON w.session_id = t.session_id AND w.seq = t.seq\n"
         f"  WHERE t.stage = '{Stage.FINAL.value}' AND t.session_id IN :ids\n"

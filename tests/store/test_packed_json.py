@@ -1,13 +1,14 @@
 """Scores are packed: what is read is what was written, in Python and in SQL."""
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 import sqlalchemy as sa
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from servers.postgres import Server
@@ -33,6 +34,16 @@ values = st.recursive(
     ),
     max_leaves=12,
 )
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
+normal = shares.filter(lambda share: share == 0 or share > sys.float_info.min)
+normal_levels = st.builds(Level, st.integers(0, 2), st.lists(normal, max_size=4), spans)
+distributions = st.dictionaries(st.sampled_from(NAMES) | texts, normal, max_size=6)
+heads = st.lists(st.sampled_from(NAMES) | texts, max_size=4) | st.dictionaries(
+    st.sampled_from(NAMES) | texts,
+    distributions | normal_levels | st.integers(0, 70_000) | st.none() | texts,
+    max_size=6,
+)
+"""As bundles have them. In SQL texts have no zero byte, and the smallest doubles are zero."""
 EXAMPLES: dict[str, Any] = {
     "nothing": {},
     "probabilities": {"strategy": {"question": 0.1234, "others": 0.8766}},
@@ -49,6 +60,24 @@ EXAMPLES: dict[str, Any] = {
     },
     "a level with more": {"level": 1, "probabilities": [0.5], "rationale": [], "note": "x"},
     "other numbers": [1.5, -2.25, 70000, -3, 3, 12345.6789, 0.1, 1e-30, 1 / 3, 1e6, 0.0],
+    "a level without probabilities": {
+        "explorations": {"level": 1, "probabilities": [], "rationale": [[1, 2], [300, 65535]]}
+    },
+    "all kinds of heads": {
+        "strategy": {"question": 0.0255, "others": 0.9745},
+        "explorations": {"level": 2, "probabilities": [0.1, 0.2, 0.7], "rationale": []},
+        "empathy_total": 256,
+        "reflection": {"no": 1.0},
+    },
+    "a level alone": {"level": 1, "probabilities": [0.3, 0.7], "rationale": [[0, 1]]},
+    "names": ["strategy", "reflection", "input"],
+    "levels in a list": [{"level": 1, "probabilities": [0.5], "rationale": []}],
+    "a name written out at the end": {"strategy": {"question": 0.1, "x" * 200: 0.2}},
+    "a head written out": {"strategy": {"question": 0.1}, "tonality": {"question": 0.2}},
+    "a null at the end": {"strategy": {"question": 0.1}, "client": None},
+    "a null in a list": ["strategy", None],
+    "nothing in a head": {"strategy": {}, "reflection": {"no": 0.5}},
+    "a number alone": 7,
     "words": ["strategy", 'a "quoted" one', "", None, True, False],
 }
 
@@ -115,6 +144,42 @@ def test_sql_reads_and_packs_the_same(database: Store, name: str) -> None:
         found, packed = connection.execute(query, given).one()
     assert found == plain(value)
     assert unpack(packed) == plain(value)
+
+
+def test_sql_reads_any_value_as_python_does(database: Store) -> None:
+    """The common shapes have a way of their own, and any bytes may lie where it looks."""
+    with database.reading() as connection:
+
+        @settings(deadline=None, suppress_health_check=list(HealthCheck))
+        @given(heads)
+        def reads_the_same(value: Any) -> None:
+            query = sa.text("SELECT rapport_json(:packed)")
+            assert connection.scalar(query, {"packed": pack(value)}) == plain(value)
+
+        reads_the_same()
+
+
+@pytest.mark.parametrize("name", ["all kinds of heads", "a head written out", "nothing"])
+def test_sql_reads_at_least_the_wanted_members(database: Store, name: str) -> None:
+    value = EXAMPLES[name]
+    wanted = ["strategy", "explorations", "sympathy"]
+    with database.reading() as connection:
+        query = sa.text("SELECT rapport_json(:packed, :wanted)")
+        found = connection.scalar(query, {"packed": pack(value), "wanted": wanted})
+        first = connection.scalar(query, {"packed": pack(value), "wanted": wanted[:2]})
+    assert found == plain(value)
+    assert first.items() <= plain(value).items()
+    assert {each: first.get(each) for each in wanted[:2]} == {
+        each: plain(value).get(each) for each in wanted[:2]
+    }
+
+
+def test_sql_stops_at_the_last_wanted_member(database: Store) -> None:
+    value = EXAMPLES["all kinds of heads"]
+    with database.reading() as connection:
+        query = sa.text("SELECT rapport_json(:packed, ARRAY['strategy'])")
+        found = connection.scalar(query, {"packed": pack(value)})
+    assert found == {"strategy": value["strategy"]}
 
 
 def test_names_in_the_migration_are_those_of_the_store(database: Store) -> None:
