@@ -82,6 +82,8 @@ def changing(store: Store) -> Iterator[Connection]:
     with store.transaction() as guard:
         guard.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         with snapshot(store) as connection:
+            # compiling a fact's query takes longer than what it saves in a month
+            connection.exec_driver_sql("SET LOCAL jit = off")
             yield connection
 
 
