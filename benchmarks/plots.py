@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from benchmarks import environments, processes
 
-OURS, OTHER, GRID = "#1f6f8b", "#b5651d", "#cccccc"
+OURS, OTHER, THIRD, GRID = "#1f6f8b", "#b5651d", "#6a8f3c", "#cccccc"
 
 
 def drawn(results: Path, folder: Path) -> list[Path]:
@@ -33,7 +33,7 @@ def drawn(results: Path, folder: Path) -> list[Path]:
 
 def latency(axes: Any, result: dict[str, Any]) -> None:
     """Percentiles by share of the sustained rate."""
-    for deployment, colour in zip(result["deployments"], (OURS, OTHER), strict=False):
+    for deployment, colour in zip(result["deployments"], (OURS, OTHER, THIRD), strict=False):
         loads = [load for load in deployment["loads"] if load["rounds"]]
         shares = [100 * load["share"] for load in loads]
         for name, line in (("p50", "-"), ("p95", "--"), ("p99", ":")):
@@ -41,7 +41,8 @@ def latency(axes: Any, result: dict[str, Any]) -> None:
                 statistics.median(flow["latency"][name] for flow in load["rounds"])
                 for load in loads
             ]
-            label = f"{deployment['database']} x{deployment['workers']}, {name}"
+            where = "{broker}, {database} x{workers}".format_map(deployment)
+            label = f"{where}, {name}"
             axes.plot(shares, millis, line, color=colour, marker="o", markersize=3, label=label)
     axes.set(xlabel="% of the sustained rate", ylabel="ms to the commit", yscale="log")
     axes.legend(frameon=False)

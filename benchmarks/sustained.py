@@ -10,7 +10,11 @@ from collections.abc import Callable
 from typing import Final
 
 from benchmarks import schedule, workload
-from benchmarks.consumer_group import Flow, Group
+from benchmarks.consumer_group import Flow
+from benchmarks.workload import Turn
+
+Run = Callable[[str, list[Turn], list[float]], Flow]
+"""Sends the turns of a run, given its name, at these times."""
 
 STEPS: Final = 5
 LOWEST: Final = 0.5
@@ -45,13 +49,13 @@ def search(holds: Callable[[float], bool], burst: float) -> float:
     return low * burst
 
 
-def sustained(consumers: Group, burst: float, seconds: float, seed: int) -> float:
-    """Turns per second that the consumers sustain; `burst` is their burst rate."""
+def sustained(run: Run, burst: float, seconds: float, seed: int) -> float:
+    """Turns per second that consumers sustain; ``burst`` is their burst rate."""
     tries = itertools.count()
 
     def holds(rate: float) -> bool:
         at = schedule.arrivals(rate, seconds, seed)
-        flow = consumers.flow(f"try{next(tries)}", workload.turns(len(at)), at)
+        flow = run(f"try{next(tries)}", workload.turns(len(at)), at)
         return keeps_up(flow, seconds)
 
     return search(holds, burst)

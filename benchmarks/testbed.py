@@ -1,6 +1,7 @@
 """Broker and databases of a run; every deployment has its own topics, group and tables.
 
-By default the embedded broker and SQLite; Apache Kafka and PostgreSQL as in the tests.
+By default the embedded broker and SQLite; Apache Kafka and PostgreSQL as in the tests. The embedded
+broker takes longer for a request the more its log holds, so that each deployment has a new one.
 """
 
 import asyncio
@@ -29,12 +30,13 @@ POSTGRES: Final = {"fsync": "on", "shared_buffers": "256MB", "synchronous_commit
 class Testbed:
     """The servers of a run; ``folder`` holds databases and logs."""
 
-    def __init__(self, folder: Path, brokers: str, bundle: Path, kafka: bool) -> None:
+    def __init__(self, folder: Path, bundle: Path, kafka: str | None = None) -> None:
+        """``kafka``: address of a running Apache Kafka; None: the embedded broker."""
         self.folder = folder
-        self.brokers = brokers
         self.bundle = bundle
         self.broker_name = "Apache Kafka" if kafka else "embedded"
-        self._broker_settings = {} if kafka else up.EMBEDDED_BROKER
+        self._kafka = kafka
+        self._embedded = ExitStack()
         self._numbers = itertools.count(1)
         self._server: postgres.Server | None = None
 
@@ -54,6 +56,8 @@ class Testbed:
     def deployment(self, database: str = "sqlite", **changes: Any) -> Settings:
         """Create schema and topics of a new, isolated deployment; return its settings.
 
+        The deployment before it loses its broker, unless that is Apache Kafka.
+
         Raises:
             Unavailable: ``postgresql`` is given and its server is not installed.
         """
@@ -70,8 +74,7 @@ class Testbed:
             url = self.server().new_database()
         settings = Settings().model_copy(
             update={
-                "kafka_brokers": self.brokers,
-                **self._broker_settings,
+                **self._broker(),
                 "kafka_group": name,
                 "topic_prefix": name,
                 "topic_partitions": PARTITIONS,
@@ -86,8 +89,17 @@ class Testbed:
             asyncio.run(declare_topics(settings))
         return settings
 
+    def _broker(self) -> dict[str, Any]:
+        """Settings of the broker; the embedded one is started anew."""
+        if self._kafka is not None:
+            return {"kafka_brokers": self._kafka}
+        self._embedded.close()
+        address = self._embedded.enter_context(broker.running())
+        return {"kafka_brokers": address, **up.EMBEDDED_BROKER}
+
     def close(self) -> None:
         """Stop the servers started at first use."""
+        self._embedded.close()
         if self._server is not None:
             self._server.remove()
 
@@ -101,13 +113,12 @@ def opened(bundle: Path, on_kafka: bool) -> Iterator[Testbed]:
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rapport-bench-")))
+        address = None
         if on_kafka:
             try:
-                brokers = stack.enter_context(kafka.running(folder / "kafka")).address
+                address = stack.enter_context(kafka.running(folder / "kafka")).address
             except kafka.KafkaMissing as problem:
                 raise Unavailable(str(problem)) from problem
-        else:
-            brokers = stack.enter_context(broker.running())
-        testbed = Testbed(folder, brokers, bundle, on_kafka)
+        testbed = Testbed(folder, bundle, address)
         stack.callback(testbed.close)
         yield testbed

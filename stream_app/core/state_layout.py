@@ -57,12 +57,11 @@ class _Evidence(Struct, frozen=True, array_like=True):
     """The numbers of a turn or of sums; ``names``: which list of names their evidence has.
 
     The numbers: the evidence, ``shown``, and ``expected`` unless it equals that in the evidence.
-    ``shares``: two bytes each, in hundreds, or ``_OTHER`` for the next of ``others``. A list is the
-    evidence alone: a development version stored it.
+    ``shares``: two bytes each, in hundreds, or ``_OTHER`` for the next of ``others``.
     """
 
     names: int
-    shares: bytes | list[int]
+    shares: bytes
     others: list[int] = []
 
 
@@ -120,10 +119,7 @@ def give_evidence(aggregates: Aggregates, packed: Packed) -> None:
     named = [[sys.intern(name) for name in names] for names in packed.names]
 
     def unpacked(item: _Evidence) -> dict[str, Any]:
-        names, shares = named[item.names], item.shares
-        if isinstance(shares, list):
-            return {"evidence": dict(zip(names, shares, strict=True))}
-        numbers = _numbers(shares, item.others)
+        names, numbers = named[item.names], _numbers(item.shares, item.others)
         evidence = dict(zip(names, numbers, strict=False))
         first, second, third, *rest = numbers[len(evidence) :]
         expected = (rest[0], rest[1], rest[2]) if rest else expected_levels(evidence)

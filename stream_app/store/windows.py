@@ -117,8 +117,8 @@ def _encoded(turn: WindowTurn) -> bytes:
 def _decoded(raw: bytes) -> WindowTurn:
     if is_map(raw):
         return from_map(raw, WindowTurn)
-    if not raw.startswith(state_layout.TURN):  # as development versions stored it
-        return _decoder.decode(raw)
+    if not raw.startswith(state_layout.TURN):
+        raise msgspec.DecodeError("a stored turn has a layout that this release does not know")
     turn = _decoder.decode(memoryview(raw)[len(state_layout.TURN) :])
     turn.vectors = state_layout.unpack_vectors(turn.vectors)
     return turn

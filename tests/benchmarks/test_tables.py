@@ -93,10 +93,10 @@ def test_published_figures_are_not_from_quick_runs() -> None:
 def test_percentiles_are_medians_over_rounds() -> None:
     flows = [Flow(40.0, Latency(p, 2 * p, 3 * p, 4 * p, 9), 1.0, [0, p]) for p in (10, 30, 20)]
     loads = [latency.Load(0.1, flows)]
-    deployment = latency.Deployment("sqlite", 1, [500.0, 480.0], [400.0, 410.0], loads)
-    shown = latency.table(latency.Result("embedded", [deployment]))
-    assert "| sqlite x1 | 490 | 480-500 | 405 | 400-410 |" in shown
-    assert "| sqlite x1, 10% | 40.0 | 20 | 40 | 60 | 20 | 1.0 |" in shown
+    deployment = latency.Deployment("embedded", "sqlite", 1, [500.0, 480.0], [400.0, 410.0], loads)
+    shown = latency.table(latency.Result([deployment]))
+    assert "| embedded, sqlite x1 | 490 | 480-500 | 405 | 400-410 |" in shown
+    assert "| embedded, sqlite x1, 10% | 40.0 | 20 | 40 | 60 | 20 | 1.0 |" in shown
 
 
 def test_the_cost_model_is_tested_on_unseen_lengths_and_encoders() -> None:

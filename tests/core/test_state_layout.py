@@ -2,19 +2,17 @@
 
 import random
 import struct
-from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
 
 from stream_app.core.aggregates import Contribution, Totals
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.session_state import SessionState, Versioned, encode, pack, unpack
-from stream_app.core.state_layout import changes, compress, from_map, pack_vectors, unpack_vectors
+from stream_app.core.state_layout import changes, from_map, pack_vectors, unpack_vectors
 from stream_app.core.window import WindowPolicy, WindowTurn
 from tests.core.earlier_states import as_map
 from tests.core.test_whole_sessions import logs
@@ -28,32 +26,6 @@ def state_after(log: list[bytes]) -> SessionState | None:
     pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), ALL))
     found = pipeline.process(received(log), states).sessions.values()
     return next((versioned.state for versioned in found), None)
-
-
-def with_lists(state: SessionState) -> bytes:
-    """A state as development versions stored it: evidence in lists, other values in the structs."""
-    aggregates = state.aggregates
-    parts = (aggregates.settled, aggregates.client_settled)
-    turns = (aggregates.latest, aggregates.client_latest)
-    names: list[list[str]] = []
-
-    def packed(evidence: dict[str, int]) -> list[Any]:
-        names.append(list(evidence))
-        return [len(names) - 1, list(evidence.values())]
-
-    evidence = [
-        names,
-        [packed(item.evidence) for item in parts],
-        [[packed(item.evidence) for item in items] for items in turns],
-    ]
-    bare = structs.replace(
-        aggregates,
-        settled=structs.replace(parts[0], evidence={}),
-        client_settled=structs.replace(parts[1], evidence={}),
-        latest=[structs.replace(item, evidence={}) for item in turns[0]],
-        client_latest=[structs.replace(item, evidence={}) for item in turns[1]],
-    )
-    return compress(msgspec.msgpack.encode([structs.replace(state, aggregates=bare), evidence]))
 
 
 def test_open_sessions_share_the_names_of_their_evidence() -> None:
@@ -105,14 +77,6 @@ def test_any_numbers_of_evidence_are_read_as_they_were_stored(
     turn = Contribution(0, (None, 1, 2), tuple(expected), tuple(shown), None, None, evidence)
     state.aggregates.client_latest = [turn]
     assert unpack(pack(state)) == state
-
-
-@settings(deadline=None)
-@given(logs())
-def test_evidence_that_was_stored_as_lists_is_read_unchanged(log: list[bytes]) -> None:
-    state = state_after(log)
-    if state is not None:
-        assert unpack(with_lists(state)) == state
 
 
 @settings(deadline=None)

@@ -172,20 +172,7 @@ def test_a_state_without_its_base_is_refused(store: Store, damage: str) -> None:
         store.load_states(["s"], BUNDLE)
 
 
-def test_turns_that_a_development_version_stored_with_bare_vectors_are_read(store: Store) -> None:
-    states: dict[str, Versioned] = {}
-    store.commit(process([turn(seq) for seq in range(9)], states))
-    table, one = tables.window_turns, states["s"]
-    by_seq = {held.seq: held for held in one.state.window.history}
-    with store.engine.begin() as connection:
-        for seq, slot in one.slots.items():
-            bare = msgspec.msgpack.encode(by_seq[seq])
-            sealed = seal(one.key, bare, place(table.c.turn, "s", BUNDLE, slot))
-            connection.execute(sa.update(table).where(table.c.slot == slot).values(turn=sealed))
-    assert store.load_states(["s"], BUNDLE)["s"].state == one.state
-
-
-def test_a_state_that_a_development_version_stored_whole_gets_a_base(store: Store) -> None:
+def test_a_state_that_was_stored_whole_gets_a_base(store: Store) -> None:
     states: dict[str, Versioned] = {}
     store.commit(process([turn(seq) for seq in range(9)], states))
     key, table = states["s"].key, tables.session_states
