@@ -24,7 +24,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, TOTAL
 from stream_app.core.heads import Dimension, Head, HeadKind
 from stream_app.inference.bundle import Manifest
-from stream_app.store.packed_json import pack
+from stream_app.store import tables
 from stream_app.store.repository import Store
 
 TURNS_A_SESSION: Final = 20
@@ -49,6 +49,8 @@ TABLES: Final = (
     "alerts",
     "outcomes",
 )
+
+_SCORES: Final = ("expressed", "perceived", "client", "abstained", "confidence")
 
 
 def write(store: Store, manifest: Manifest, turns: int, say: Callable[[str], None]) -> int:
@@ -133,19 +135,18 @@ def _register(connection: Connection, manifest: Manifest) -> None:
 
 
 def _fill_pool(connection: Connection, heads: Sequence[Head]) -> None:
-    connection.exec_driver_sql(
-        "CREATE TABLE score_pool (role text, n int, levels int[], expressed bytea, "
-        "perceived bytea, client bytea, abstained bytea, confidence float8, "
-        "PRIMARY KEY (role, n))"
+    """The pool has scores as the worker stores them."""
+    scores = tables.turn_scores.c
+    pool = sa.Table(
+        "score_pool",
+        sa.MetaData(),
+        sa.Column("role", sa.Text, primary_key=True),
+        sa.Column("n", sa.Integer, primary_key=True),
+        sa.Column("levels", sa.ARRAY(sa.Integer)),
+        *(sa.Column(name, scores[name].type) for name in _SCORES),
     )
-    chance = random.Random(1)
-    connection.execute(
-        sa.text(
-            "INSERT INTO score_pool VALUES (:role, :n, :levels, :expressed, :perceived, :client, "
-            ":abstained, :confidence)"
-        ),
-        list(_pool(heads, chance)),
-    )
+    pool.create(connection)
+    connection.execute(sa.insert(pool), list(_pool(heads, random.Random(1))))
 
 
 def _pool(heads: Sequence[Head], chance: random.Random) -> Iterator[Mapping[str, Any]]:
@@ -175,9 +176,9 @@ def _pool(heads: Sequence[Head], chance: random.Random) -> Iterator[Mapping[str,
                 "role": role.value,
                 "n": number,
                 "levels": levels,
-                "abstained": pack(abstained),
+                "abstained": abstained,
                 "confidence": chance.uniform(0.5, 1.0),
-                **{name: pack(part) for name, part in parts.items()},
+                **parts,
             }
 
 

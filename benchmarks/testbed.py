@@ -90,7 +90,7 @@ class Testbed:
         return settings
 
     def _broker(self) -> dict[str, Any]:
-        """Settings of the broker; the embedded one is started anew."""
+        """Settings of the broker; a new one, if it is the embedded one."""
         if self._kafka is not None:
             return {"kafka_brokers": self._kafka}
         self._embedded.close()

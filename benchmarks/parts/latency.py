@@ -84,7 +84,7 @@ def _round(options: Options, deployment: Deployment, number: int) -> None:
             with consumer_group.workers(settings, deployment.workers) as found:
                 yield found
 
-        def run_anew(name: str, turns: list[Turn], at: list[float]) -> Flow:
+        def run_alone(name: str, turns: list[Turn], at: list[float]) -> Flow:
             with consumers() as new:
                 return new.flow(name, turns, at)
 
@@ -93,7 +93,7 @@ def _round(options: Options, deployment: Deployment, number: int) -> None:
             if deployment.broker == KAFKA:
                 _loads(options, deployment, burst, first.flow, number)
                 return
-        _loads(options, deployment, burst, run_anew, number)
+        _loads(options, deployment, burst, run_alone, number)
 
 
 def _burst(options: Options, deployment: Deployment, consumers: Group) -> float:
