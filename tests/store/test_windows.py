@@ -172,6 +172,18 @@ def test_a_state_without_its_base_is_refused(store: Store, damage: str) -> None:
         store.load_states(["s"], BUNDLE)
 
 
+def test_a_turn_of_an_unknown_layout_is_refused(store: Store) -> None:
+    states: dict[str, Versioned] = {}
+    store.commit(process([turn(seq) for seq in range(3)], states))
+    table, one = tables.window_turns, states["s"]
+    slot = next(iter(one.slots.values()))
+    sealed = seal(one.key, b"\x7f later", place(table.c.turn, "s", BUNDLE, slot))
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(table).where(table.c.slot == slot).values(turn=sealed))
+    with pytest.raises(RowRefused, match="layout that this release does not know"):
+        store.load_states(["s"], BUNDLE)
+
+
 def test_a_state_that_was_stored_whole_gets_a_base(store: Store) -> None:
     states: dict[str, Versioned] = {}
     store.commit(process([turn(seq) for seq in range(9)], states))
