@@ -5,7 +5,7 @@ turns is too large to be sent row by row. Scores are drawn from a pool of random
 heads of a bundle. Texts are purged, as in sessions of this age. Two connections write at once, into
 tables without indexes and without a write-ahead log; the indexes are created at the end. One
 probability of each score is varied: PostgreSQL would unpack equal scores once and remember them
-(Memoize), and live turns have no equal scores.
+(Memoize), and live turns hardly ever have equal ones.
 """
 
 import random

@@ -1,6 +1,6 @@
 """Latency from the intended sending of a turn to its commit, at shares of the sustained rate.
 
-Each round has its own servers, and its loads are shares of the rate that the same workers sustain,
+Each round has its own servers, and its loads are shares of the rate that was sustained in it,
 because machine load drifts. A service's workers are measured on Apache Kafka and PostgreSQL. With
 the embedded broker every load has a new one, and a new worker (``testbed``). Turns arrive as a
 Poisson process from an open loop; the row ``lone`` sends occasional turns to an idle worker.
@@ -59,9 +59,9 @@ class Result(Struct):
 
 def measure(options: Options) -> Result:
     """Measure a laptop's worker, a service's worker, and a service's workers, one per core."""
-    plan = [(EMBEDDED, "sqlite", 1), (KAFKA, "postgresql", 1), (KAFKA, "postgresql", options.cores)]
-    if options.quick:
-        plan = [(KAFKA if options.kafka else EMBEDDED, "sqlite", 1)]
+    plan = [(KAFKA if options.kafka else EMBEDDED, "sqlite", 1)]
+    if not options.quick:
+        plan += [(KAFKA, "postgresql", count) for count in sorted({1, options.cores})]
     found = [
         Deployment(*kind, [], [], [Load(share, []) for share in (0.0, *SHARES)]) for kind in plan
     ]

@@ -1,4 +1,4 @@
-"""Read packed scores in less than half the time: reports read them for every turn.
+"""Read packed scores faster: reports read them for every turn.
 
 Replaces ``rapport_json``. Scores as workers write them are read in one call; whatever has another
 shape still goes through ``rapport_read``. ``rapport_json(packed, wanted)`` stops at the last of the
@@ -47,7 +47,9 @@ BEGIN
     ELSIF outer_tag = 6 THEN
       value := value || before || names[get_byte(packed, spot) + 1] || '"';
       spot := spot + 1;
-    ELSIF tag = 11 AND spot + 3 * get_byte(packed, spot) < length(packed) THEN
+    ELSIF
+      (CASE tag WHEN 11 THEN spot + 3 * get_byte(packed, spot) < length(packed) ELSE false END)
+    THEN
       value := value || '{';
       before := '"';
       FOR place IN 1 .. get_byte(packed, spot) LOOP
@@ -100,7 +102,8 @@ BEGIN
 END $$
 """
 """A name that is written out has no place in ``names``: it makes ``value`` null, and is left to
-``rapport_read``."""
+``rapport_read``. Its bytes are not read beyond the end: SQL evaluates a CASE in order, not an AND.
+"""
 
 JSON_FUNCTION = """
 CREATE FUNCTION rapport_json(packed bytea) RETURNS jsonb

@@ -1,22 +1,25 @@
 """Minimal runs of all parts, with real processes, broker and databases."""
 
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import onnxruntime as ort
 import pytest
 
-from benchmarks import consumer_group, onnx_only, schedule, testbed, workload
+from benchmarks import consumer_group, onnx_only, schedule, sustained, testbed, workload
 from benchmarks.commits import CommitReader, CommitWriter
+from benchmarks.consumer_group import Group
 from benchmarks.errors import Unavailable
 from benchmarks.open_sessions import OpenSessions
 from benchmarks.options import Options
-from benchmarks.parts import accelerator, length, startup, window
+from benchmarks.parts import accelerator, latency, length, startup, window
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import DEFAULT_BUNDLE
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.providers import CUDA
+from stream_app.settings import Settings
 
 pytestmark = pytest.mark.slow
 SMALLEST = Options(DEFAULT_BUNDLE, rounds=1, quick=True)
@@ -40,6 +43,23 @@ def test_a_burst_and_a_steady_flow_through_a_real_worker(bed: testbed.Testbed) -
     assert 0.0 < flow.latency.p50 <= flow.latency.p95 <= flow.latency.p99 <= flow.latency.worst
     assert len(flow.backlog) == 10
     assert memory > 50.0
+
+
+def test_each_load_on_the_embedded_broker_has_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers: list[str] = []
+    workers = consumer_group.workers
+
+    def watched(settings: Settings, count: int) -> AbstractContextManager[Group]:
+        brokers.append(settings.kafka_brokers)
+        return workers(settings, count)
+
+    monkeypatch.setattr(consumer_group, "workers", watched)
+    monkeypatch.setattr(sustained, "STEPS", 1)
+    monkeypatch.setattr(latency, "SHARES", (0.5,))
+    [deployment] = latency.measure(SMALLEST).deployments
+    assert deployment.name == "embedded, sqlite x1"
+    assert [len(load.rounds) for load in deployment.loads] == [1, 1]
+    assert len(brokers) == len(set(brokers)) == 4, "a burst, a try, a lone turn and a load"
 
 
 def test_the_bare_onnx_sessions_are_timed_on_the_pipelines_calls() -> None:
