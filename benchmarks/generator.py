@@ -22,8 +22,8 @@ LEAD: Final = 0.3
 ENCODING: Final = 5e-5
 """Seconds allowed for preparing each turn, a generous estimate."""
 
-LINGER: Final = 5
-"""Linger in milliseconds, as in Rapport's gateway and Kafka's own producer; part of the latency."""
+LINGER: Final = 0
+"""Linger in milliseconds, as in Rapport's gateway; part of the latency."""
 
 
 class Job(Struct, frozen=True):

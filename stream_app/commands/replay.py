@@ -29,7 +29,7 @@ def producer(settings: Settings) -> AbstractAsyncContextManager[AIOKafkaProducer
     Raises:
         BrokerUnavailable: no broker answers.
     """
-    client = AIOKafkaProducer(**client_options(settings), acks="all", linger_ms=5)
+    client = AIOKafkaProducer(**client_options(settings), acks="all")
     return started(client, settings)
 
 

@@ -92,7 +92,7 @@ class Publisher:
             **self._options,
             acks="all",
             enable_idempotence=idempotent,
-            linger_ms=5,
+            linger_ms=0,  # what comes during a request goes together in the next one
             request_timeout_ms=REQUEST_TIMEOUT_MS,
         )
         try:
