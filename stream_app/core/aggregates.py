@@ -6,8 +6,8 @@ result of a run with final scores only; probabilities and log-odds are in millio
 
 import math
 import sys
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Final
 
 from msgspec import Struct, field, structs
@@ -23,6 +23,7 @@ from stream_app.core.heads import (
     Dimension,
     Kept,
 )
+from stream_app.core.turn_evidence import Evidence, parts, places
 
 
 @cache
@@ -30,6 +31,11 @@ def _key(head: str, label: str) -> str:
     """The name in the evidence: one string for all open sessions."""
     return sys.intern(f"{head}.{label}")
 
+
+Levels = tuple[int | None, int | None, int | None]
+"""Levels of the mechanisms, None where the head is missing or abstained."""
+_Parts = tuple[tuple[str, ...], tuple[int, ...]]
+"""Names and numbers of evidence."""
 
 RECENT = 5
 RECENT_WORDS = 3
@@ -40,6 +46,9 @@ LARGEST_LOG_ODDS: Final = 8.0
 UNASKED_ADVICE: Final = _key("input", "advice_unasked")
 """Probability of advice times that of no question in the counsellor's turn before."""
 _EXPECTED: Final = [(name, _key("expected", name)) for name in MECHANISMS]
+_EXPECTED_KEYS: Final = tuple(key for _, key in _EXPECTED)
+_QUESTIONS: Final = (_key("question", "open"), _key("question", "closed"))
+_ADVICE: Final = (_key("input", "advice"),)
 _CONDUCT: Final = [
     (head, [(label, _key(head, label)) for label in labels]) for head, labels in CONDUCT.items()
 ]
@@ -55,12 +64,12 @@ class Contribution(Struct, frozen=True, array_like=True):
     """
 
     seq: int
-    levels: tuple[int | None, int | None, int | None]
+    levels: Levels
     expected: tuple[int, int, int]
     shown: tuple[int, int, int]
     question: str | None
     reflection: str | None
-    evidence: dict[str, int] = {}
+    evidence: Mapping[str, int] = {}
 
 
 class Totals(Struct, array_like=True):
@@ -83,11 +92,12 @@ class Totals(Struct, array_like=True):
         """Count one turn with its evidence; the turn before a late one is unknown."""
         self.count(item)
         evidence = self.evidence
-        kept = item.evidence if late else _after(self.asked, item.evidence)
-        for name, value in kept.items():
+        own = parts(item.evidence)
+        names, numbers = own if late else _after(self.asked, own)
+        for name, value in zip(names, numbers, strict=True):
             evidence[name] = evidence.get(name, 0) + value
         if not late:
-            self.asked = _asked(item.evidence)
+            self.asked = _asked(own)
 
     def count(self, item: Contribution) -> None:
         """Count one turn without its evidence."""
@@ -276,19 +286,31 @@ def contribution(score: TurnScore, kept: Sequence[Kept] = ()) -> Contribution:
         shown.append(round(sum(found.probabilities[1:]) * MILLION) if found else 0)
     return Contribution(
         seq=score.seq,
-        levels=(levels[0], levels[1], levels[2]),
-        expected=expected_levels(known),
+        levels=shared_levels((levels[0], levels[1], levels[2])),
+        expected=expected_levels(tuple(known), tuple(known.values())),
         shown=(shown[0], shown[1], shown[2]),
         question=_top(expressed.distribution("question")),
         reflection=_top(expressed.distribution("reflection")),
-        evidence=known,
+        evidence=Evidence(tuple(known), tuple(known.values())),
     )
 
 
-def expected_levels(evidence: dict[str, int]) -> tuple[int, int, int]:
+@lru_cache(64)
+def shared_levels(levels: Levels) -> Levels:
+    """One tuple for all open sessions."""
+    return levels
+
+
+def expected_levels(names: tuple[str, ...], numbers: Sequence[int]) -> tuple[int, int, int]:
     """The expected levels in a turn's evidence, or their sums; 0 where the head is missing."""
-    first, second, third = [evidence.get(key, 0) for _, key in _EXPECTED]
+    first, second, third = _values(names, numbers, _EXPECTED_KEYS)
     return first, second, third
+
+
+def _values(names: tuple[str, ...], numbers: Sequence[int], wanted: tuple[str, ...]) -> list[int]:
+    """The numbers with these names; 0 for those that are missing."""
+    found = places(names, wanted)
+    return [0 if place is None else numbers[place] for place in found]
 
 
 def evidence(score: TurnScore, kept: Sequence[Kept] = ()) -> dict[str, int]:
@@ -359,26 +381,29 @@ def _log_odds(p: float) -> int:
     return round(max(-LARGEST_LOG_ODDS, min(LARGEST_LOG_ODDS, odds)) * MILLION)
 
 
-def _asked(evidence: dict[str, int]) -> int:
+def _asked(evidence: _Parts) -> int:
     """Probability of a question of either kind, in millionths."""
-    return min(MILLION, evidence.get("question.open", 0) + evidence.get("question.closed", 0))
+    return min(MILLION, sum(_values(*evidence, _QUESTIONS)))
 
 
-def _after(asked: int, evidence: dict[str, int]) -> dict[str, int]:
+def _after(asked: int, evidence: _Parts) -> _Parts:
     """Add evidence that depends on the probability that the previous turn asked a question.
 
-    >>> _after(250_000, {"input.advice": 400_000})
-    {'input.advice': 400000, 'input.advice_unasked': 300000}
+    >>> _after(250_000, (("input.advice",), (400_000,)))
+    (('input.advice', 'input.advice_unasked'), (400000, 300000))
     """
-    advice = evidence.get("input.advice")
-    if advice is None:
+    names, numbers = evidence
+    [place] = places(names, _ADVICE)
+    if place is None:
         return evidence
-    return {**evidence, UNASKED_ADVICE: advice * (MILLION - asked) // MILLION}
+    unasked = numbers[place] * (MILLION - asked) // MILLION
+    return (*names, UNASKED_ADVICE), (*numbers, unasked)
 
 
 def _evidence(settled: Totals, latest: list[Contribution]) -> dict[str, EvidenceSummary]:
-    asked = [settled.asked, *(_asked(item.evidence) for item in latest)]
-    kept = [_after(before, item.evidence) for before, item in zip(asked, latest, strict=False)]
+    own = [parts(item.evidence) for item in latest]
+    asked = [settled.asked, *map(_asked, own)]
+    kept = [_after(before, each) for before, each in zip(asked, own, strict=False)]
     lately, times = _summed(kept[-RECENT:])
     before, _ = _summed(kept[:-RECENT])
     turns = settled.turns + len(latest)
@@ -391,16 +416,16 @@ def _evidence(settled: Totals, latest: list[Contribution]) -> dict[str, Evidence
     return found
 
 
-def _summed(items: list[dict[str, int]]) -> tuple[dict[str, int], dict[str, int]]:
+def _summed(items: list[_Parts]) -> tuple[dict[str, int], dict[str, int]]:
     """By name, the sum of the turns' evidence and the number of turns that have it."""
-    names = list(items[0]) if items else []
-    if all(list(item) == names for item in items):  # nearly always: the bundle's heads
-        columns = zip(*[item.values() for item in items], strict=True)
+    names = items[0][0] if items else ()
+    if all(item[0] == names for item in items):  # nearly always: the bundle's heads
+        columns = zip(*[numbers for _, numbers in items], strict=True)
         return dict(zip(names, map(sum, columns), strict=True)), dict.fromkeys(names, len(items))
     sums: dict[str, int] = {}
     times: dict[str, int] = {}
     for item in items:
-        for name, value in item.items():
+        for name, value in zip(*item, strict=True):
             sums[name] = sums.get(name, 0) + value
             times[name] = times.get(name, 0) + 1
     return sums, times

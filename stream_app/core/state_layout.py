@@ -17,7 +17,14 @@ import msgspec
 from msgspec import Struct, inspect, structs
 from msgspec.inspect import DictType, ListType, StructType, TupleType, Type, UnionType, VarTupleType
 
-from stream_app.core.aggregates import Aggregates, Contribution, Totals, expected_levels
+from stream_app.core.aggregates import (
+    Aggregates,
+    Contribution,
+    Totals,
+    expected_levels,
+    shared_levels,
+)
+from stream_app.core.turn_evidence import Evidence, parts
 
 T = TypeVar("T")
 
@@ -51,6 +58,8 @@ _HUNDRED: Final = 100
 _OTHER: Final = 0xFFFF
 _LARGEST: Final = _HUNDRED * _OTHER
 _SHARE: Final = struct.Struct(">H")
+_Names = tuple[str, ...]
+_Three = tuple[int, int, int]
 
 
 class _Evidence(Struct, frozen=True, array_like=True):
@@ -81,11 +90,11 @@ def take_evidence(aggregates: Aggregates) -> tuple[Aggregates, Packed]:
     known: dict[tuple[str, ...], int] = {}
 
     def packed(item: Totals | Contribution) -> _Evidence:
-        evidence = item.evidence
-        values = [*evidence.values(), *item.shown]
-        if tuple(item.expected) != expected_levels(evidence):
+        own, numbers = parts(item.evidence)
+        values = [*numbers, *item.shown]
+        if tuple(item.expected) != expected_levels(own, numbers):
             values += item.expected
-        names = known.setdefault(tuple(evidence), len(known))
+        names = known.setdefault(own, len(known))
         shares = [
             value // _HUNDRED if not value % _HUNDRED and 0 <= value < _LARGEST else _OTHER
             for value in values
@@ -116,28 +125,39 @@ def give_evidence(aggregates: Aggregates, packed: Packed) -> None:
     Raises:
         msgspec.ValidationError: it does not match the aggregates.
     """
-    named = [[sys.intern(name) for name in names] for names in packed.names]
+    named = [tuple(sys.intern(name) for name in names) for names in packed.names]
 
-    def unpacked(item: _Evidence) -> dict[str, Any]:
+    def unpacked(item: _Evidence) -> tuple[_Names, list[int], _Three, _Three]:
         names, numbers = named[item.names], _numbers(item.shares, item.others)
-        evidence = dict(zip(names, numbers, strict=False))
-        first, second, third, *rest = numbers[len(evidence) :]
-        expected = (rest[0], rest[1], rest[2]) if rest else expected_levels(evidence)
-        return {"evidence": evidence, "shown": (first, second, third), "expected": expected}
+        first, second, third, *rest = numbers[len(names) :]
+        expected = (rest[0], rest[1], rest[2]) if rest else expected_levels(names, numbers)
+        return names, numbers[: len(names)], (first, second, third), expected
 
     try:
         for name, item in zip(_OF_TOTALS, packed.totals, strict=True):
             totals = getattr(aggregates, name)
-            for field, value in unpacked(item).items():
-                setattr(totals, field, list(value) if isinstance(value, tuple) else value)
+            names, numbers, shown, expected = unpacked(item)
+            totals.evidence = dict(zip(names, numbers, strict=True))
+            totals.shown, totals.expected = list(shown), list(expected)
         for name, items in zip(_OF_TURNS, packed.turns, strict=True):
             turns = getattr(aggregates, name)
-            turns[:] = [
-                structs.replace(turn, **unpacked(item))
-                for turn, item in zip(turns, items, strict=True)
-            ]
+            for place, (turn, item) in enumerate(zip(turns, items, strict=True)):
+                names, numbers, shown, expected = unpacked(item)
+                turns[place] = structs.replace(
+                    turn,
+                    evidence=Evidence(names, numbers),
+                    shown=shown,
+                    expected=expected,
+                    levels=shared_levels(turn.levels),
+                    question=_interned(turn.question),
+                    reflection=_interned(turn.reflection),
+                )
     except (IndexError, StopIteration, ValueError, struct.error):
         raise msgspec.ValidationError("a state's evidence does not match its names") from None
+
+
+def _interned(label: str | None) -> str | None:
+    return sys.intern(label) if label is not None else None
 
 
 def _numbers(shares: bytes, others: list[int]) -> list[int]:

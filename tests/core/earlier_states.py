@@ -1,5 +1,6 @@
 """States as releases before the layout by position stored them: with the names of their fields."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ def as_map(value: Any) -> Any:
             if type(value).__name__ in POSITIONAL:
                 return [as_map(item) for item in fields.values()]
             return {name: as_map(item) for name, item in fields.items()}
-        case dict():
+        case Mapping():
             return {key: as_map(item) for key, item in value.items()}
         case list() | tuple():
             return [as_map(item) for item in value]
