@@ -22,9 +22,6 @@ LEAD: Final = 0.3
 ENCODING: Final = 5e-5
 """Seconds allowed for preparing each turn, a generous estimate."""
 
-LINGER: Final = 0
-"""Linger in milliseconds, as in Rapport's gateway; part of the latency."""
-
 
 class Job(Struct, frozen=True):
     """The turns to send. ``at``: seconds from the start, one for each turn; empty: all at once.
@@ -68,7 +65,8 @@ def send(job: Job, patience: float) -> Sent:
 
 async def produce(job: Job) -> Sent:
     """Send in this process."""
-    client = AIOKafkaProducer(bootstrap_servers=job.brokers, acks="all", linger_ms=LINGER)
+    # without a linger, as Rapport's gateway
+    client = AIOKafkaProducer(bootstrap_servers=job.brokers, acks="all", linger_ms=0)
     await client.start()
     late: list[float] = []
     try:

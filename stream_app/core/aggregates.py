@@ -23,7 +23,7 @@ from stream_app.core.heads import (
     Dimension,
     Kept,
 )
-from stream_app.core.turn_evidence import Evidence, parts, places
+from stream_app.core.turn_evidence import Evidence, Parts, parts, places
 
 
 @cache
@@ -34,8 +34,6 @@ def _key(head: str, label: str) -> str:
 
 Levels = tuple[int | None, int | None, int | None]
 """Levels of the mechanisms, None where the head is missing or abstained."""
-_Parts = tuple[tuple[str, ...], tuple[int, ...]]
-"""Names and numbers of evidence."""
 
 RECENT = 5
 RECENT_WORDS = 3
@@ -277,7 +275,8 @@ class Summary(SessionMeasures, frozen=True, kw_only=True):
 
 def contribution(score: TurnScore, kept: Sequence[Kept] = ()) -> Contribution:
     """What a scored turn adds to its session; ``kept``: of heads that are not read by name."""
-    expressed, known = score.expressed, evidence(score, kept)
+    expressed = score.expressed
+    names, numbers = parts(evidence(score, kept))
     levels: list[int | None] = []
     shown = []
     for name in MECHANISMS:
@@ -287,11 +286,11 @@ def contribution(score: TurnScore, kept: Sequence[Kept] = ()) -> Contribution:
     return Contribution(
         seq=score.seq,
         levels=shared_levels((levels[0], levels[1], levels[2])),
-        expected=expected_levels(tuple(known), tuple(known.values())),
+        expected=expected_levels(names, numbers),
         shown=(shown[0], shown[1], shown[2]),
         question=_top(expressed.distribution("question")),
         reflection=_top(expressed.distribution("reflection")),
-        evidence=Evidence(tuple(known), tuple(known.values())),
+        evidence=Evidence(names, numbers),
     )
 
 
@@ -381,12 +380,12 @@ def _log_odds(p: float) -> int:
     return round(max(-LARGEST_LOG_ODDS, min(LARGEST_LOG_ODDS, odds)) * MILLION)
 
 
-def _asked(evidence: _Parts) -> int:
+def _asked(evidence: Parts) -> int:
     """Probability of a question of either kind, in millionths."""
     return min(MILLION, sum(_values(*evidence, _QUESTIONS)))
 
 
-def _after(asked: int, evidence: _Parts) -> _Parts:
+def _after(asked: int, evidence: Parts) -> Parts:
     """Add evidence that depends on the probability that the previous turn asked a question.
 
     >>> _after(250_000, (("input.advice",), (400_000,)))
@@ -416,7 +415,7 @@ def _evidence(settled: Totals, latest: list[Contribution]) -> dict[str, Evidence
     return found
 
 
-def _summed(items: list[_Parts]) -> tuple[dict[str, int], dict[str, int]]:
+def _summed(items: list[Parts]) -> tuple[dict[str, int], dict[str, int]]:
     """By name, the sum of the turns' evidence and the number of turns that have it."""
     names = items[0][0] if items else ()
     if all(item[0] == names for item in items):  # nearly always: the bundle's heads

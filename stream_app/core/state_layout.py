@@ -24,7 +24,7 @@ from stream_app.core.aggregates import (
     expected_levels,
     shared_levels,
 )
-from stream_app.core.turn_evidence import Evidence, parts
+from stream_app.core.turn_evidence import Evidence, parts, shared_names
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ def give_evidence(aggregates: Aggregates, packed: Packed) -> None:
     Raises:
         msgspec.ValidationError: it does not match the aggregates.
     """
-    named = [tuple(sys.intern(name) for name in names) for names in packed.names]
+    named = [shared_names(tuple(names)) for names in packed.names]
 
     def unpacked(item: _Evidence) -> tuple[_Names, list[int], _Three, _Three]:
         names, numbers = named[item.names], _numbers(item.shares, item.others)

@@ -1,6 +1,6 @@
-"""The evidence of one turn, in a few hundred bytes: open sessions keep that of their latest turns.
+"""The evidence of one turn, packed: open sessions keep that of their latest turns.
 
-A dictionary takes some ten times as much, for names, which all turns of a role share, and for one
+A dictionary takes several times as much, for names, which all turns of a role share, and for one
 object a number.
 """
 
@@ -9,8 +9,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
+Parts = tuple[tuple[str, ...], tuple[int, ...]]
+"""The names and the numbers of evidence."""
 NAMES_KEPT = 256
-"""Lists of names that are shared: one for each role of a bundle in force would do."""
+"""Lists of names that are remembered: a few for each role of a bundle in force would do."""
 
 
 class Evidence(Mapping[str, int]):
@@ -26,7 +28,7 @@ class Evidence(Mapping[str, int]):
         Raises:
             struct.error: a number is larger.
         """
-        self.names = _shared(tuple(names))
+        self.names = shared_names(tuple(names))
         try:
             self._packed = struct.pack(f"<{len(self.names)}i", *numbers)
         except struct.error:
@@ -55,7 +57,7 @@ class Evidence(Mapping[str, int]):
         return f"Evidence({dict(zip(self.names, self.numbers(), strict=True))})"
 
 
-def parts(evidence: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def parts(evidence: Mapping[str, int]) -> Parts:
     """The names and the numbers of evidence, which in stored states of early releases is a dict."""
     if isinstance(evidence, Evidence):
         return evidence.names, evidence.numbers()
@@ -69,5 +71,6 @@ def places(names: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[int | None,
 
 
 @lru_cache(NAMES_KEPT)
-def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
+def shared_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """One tuple, of interned names, for all open sessions."""
     return tuple(map(sys.intern, names))
