@@ -93,7 +93,7 @@ class Encodings:
             encoding = next(made) if id(item) in late or item.ahead is None else item.ahead
             kept = item.kept
             kept.vectors, kept.rationales = encoding.vectors, encoding.rationales
-            kept.truncated = encoding.truncated
+            kept.truncated, kept.tokens = encoding.truncated, encoding.tokens
             if kept.intents is not None:
                 kept.intents = encoding.intents
 

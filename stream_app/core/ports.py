@@ -38,16 +38,18 @@ class Encoding(Struct, frozen=True):
     truncated: bool
     encoder: str = ""
     intents: Hits = {}
+    tokens: bytes = b""
 
 
 class HeadScores(Struct, frozen=True):
-    """The heads' outputs for one request."""
+    """The heads' outputs for one request; ``readings``: see ``core.window.WindowTurn``."""
 
     expressed: Expressed
     perceived: dict[str, float]
     client: dict[str, dict[str, float]]
     confidence: float
     abstained: list[str]
+    readings: bytes = b""
 
 
 class Scorer(Protocol):

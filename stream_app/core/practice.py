@@ -91,4 +91,5 @@ def _window_turn(role: Role, encoding: Encoding) -> WindowTurn:
         vectors=encoding.vectors,
         rationales=encoding.rationales,
         truncated=encoding.truncated,
+        tokens=encoding.tokens,
     )

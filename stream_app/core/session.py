@@ -162,6 +162,7 @@ class Session:
     def add(self, step: ToScore, heads: HeadScores) -> tuple[TurnScore, list[Alert]]:
         """Add a score; the first one of a counsellor turn updates the risk."""
         state, env, request = self.state, self._env, step.request
+        request.turn.readings = heads.readings
         alerts: list[Alert] = []
         heads = without_restricted(_with_phrases(heads, request.turn), request.restricted)
         if step.status is SessionStatus.OPEN:

@@ -73,7 +73,7 @@ def leave_removed(state: SessionState, bundles: BundlesInForce) -> list[Alert] |
     if found is None or found.encoder != chosen.encoder:
         window.history.clear()
         window.waiting = {
-            seq: structs.replace(turn, vectors=b"", rationales={}, withheld=True)
+            seq: structs.replace(turn, vectors=b"", rationales={}, tokens=b"", withheld=True)
             for seq, turn in window.waiting.items()
         }
     state.aggregates, state.exchanges = Aggregates(), Exchanges()

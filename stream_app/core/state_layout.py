@@ -297,5 +297,5 @@ def _fields_by_position(value: dict[str, Any], kind: StructType) -> list[Any]:
         elif field.default_factory is not msgspec.NODEFAULT:
             found.append(msgspec.to_builtins(field.default_factory()))
         else:
-            found.append(msgspec.to_builtins(field.default))
+            found.append(msgspec.to_builtins(field.default, builtin_types=(bytes,)))
     return found

@@ -43,7 +43,10 @@ class WindowTurn(Struct, array_like=True):
     candidate text spans by mechanism, where there are any. ``digest``: of role and text, to
     distinguish a duplicate from another turn with the same ``seq``. ``crisis``: whether the list of
     ``core.crisis`` found a phrase; only in client turns. ``intents``: scores of the intents that
-    the turn has, by name; None if they must not be read.
+    the turn has, by name; None if they must not be read. ``tokens``: ids of the text's tokens, for
+    a bundle whose reader reads an answer with the words before it; they spell the text, and are
+    encrypted and expire as it does. ``readings``: what the reader said of the turn, so that a final
+    score needs no second reading; both empty without a reader.
     """
 
     seq: int
@@ -58,6 +61,8 @@ class WindowTurn(Struct, array_like=True):
     withheld: bool = False
     crisis: bool = False
     intents: dict[str, float] | None = {}
+    tokens: bytes = b""
+    readings: bytes = b""
 
 
 class Neighbour(Struct, frozen=True):

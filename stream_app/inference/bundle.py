@@ -20,6 +20,7 @@ from stream_app.core.perceived import PerceivedValues
 from stream_app.errors import BundleError
 from stream_app.inference import adaptations, bundle_pointer
 from stream_app.inference.adaptations import Adaptation
+from stream_app.inference.reader import ReaderSpec
 
 T = TypeVar("T")
 FORMAT: Final = 2
@@ -128,6 +129,7 @@ class Manifest(Struct, frozen=True):
     outcomes: dict[str, OutcomeModel] = field(default_factory=dict)
     distress: ProbeSpec | None = None
     crisis: ProbeSpec | None = None
+    reader: ReaderSpec | None = None
     perceived: PerceivedValues | None = None
     adaptations: list[Adaptation] = field(default_factory=list)
     training: dict[str, Any] = field(default_factory=dict)
@@ -221,6 +223,8 @@ def load(
         )
     manifest = decode_manifest(path, raw, Manifest)
     graphs = {manifest.encoder.file, manifest.head.file, manifest.tokenizer.file}
+    if manifest.reader is not None:
+        graphs.add(manifest.reader.file)
     check_content(path, manifest, graphs)
     return Bundle(path, manifest, digest)
 

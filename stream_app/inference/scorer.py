@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.score_layout import SCALE
@@ -21,6 +22,7 @@ from stream_app.inference.head import ContextHead
 from stream_app.inference.probe import TurnProbe
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.rationale import SentenceReader
+from stream_app.inference.reader import TurnReader, packed_tokens
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
 
 
@@ -76,6 +78,15 @@ class OnnxScorer:
             manifest.head.slots,
             manifest.encoder.hidden_size,
         )
+        self.reader: TurnReader | None = None
+        if manifest.reader is not None:
+            self.reader = TurnReader(
+                bundle.file(manifest.reader.file),
+                manifest.reader,
+                provider,
+                threads,
+                manifest.files[manifest.reader.file],
+            )
         self._heads = manifest.heads
         self._decisions = Decisions(manifest)
         columns = self._decisions.calibration.columns
@@ -139,6 +150,7 @@ class OnnxScorer:
                     item, output, text, roles[index] if roles is not None else None
                 ),
                 truncated=item.truncated,
+                tokens=packed_tokens(item.words) if self.reader is not None else b"",
             )
             for index, (text, item, output) in enumerate(encoded)
         ]
@@ -164,7 +176,8 @@ class OnnxScorer:
         """Score encoded turns with their neighbours; see ``core.ports.Scorer``."""
         if not requests:
             return []
-        probabilities = self._decisions.probabilities(self.head.logits(requests))
+        logits, readings = self._logits(requests)
+        probabilities = self._decisions.probabilities(logits)
         levels = {
             place: choose_labels(probabilities[:, columns], offsets).tolist()
             for place, columns, offsets in self._levels
@@ -172,13 +185,25 @@ class OnnxScorer:
         shares = rounded(probabilities)
         tops = self._decisions.calibration.largest(shares).tolist()
         found = [
-            self._scores(request, values, top, {place: of[row] for place, of in levels.items()})
-            for row, (request, values, top) in enumerate(
-                zip(requests, shares.tolist(), tops, strict=True)
+            self._scores(
+                request, values, top, {place: of[row] for place, of in levels.items()}, reading
+            )
+            for row, (request, values, top, reading) in enumerate(
+                zip(requests, shares.tolist(), tops, readings, strict=True)
             )
         ]
         self._add_probes(requests, found)
         return found
+
+    def _logits(
+        self, requests: list[ScoringRequest]
+    ) -> tuple[dict[str, npt.NDArray[np.float32]], list[bytes]]:
+        """Logits of all heads by name, and the turns' readings."""
+        logits = self.head.logits(requests)
+        if self.reader is None:
+            return logits, [b""] * len(requests)
+        readings = self.reader.readings(requests)
+        return logits | self.reader.logits(readings), readings
 
     def _add_probes(self, requests: list[ScoringRequest], found: list[HeadScores]) -> None:
         """Add the probes' probabilities to client turns.
@@ -206,11 +231,12 @@ class OnnxScorer:
         probabilities: list[float],
         largest: list[float],
         levels: dict[int, int],
+        reading: bytes,
     ) -> HeadScores:
         """The scores of one request.
 
         ``probabilities``: of all heads' labels, and ``largest`` of each head. ``levels``: the level
-        heads' levels by place.
+        heads' levels by place. ``reading``: of the turn, empty without one.
         """
         expressed = Expressed()
         perceived: dict[str, float] = {}
@@ -244,4 +270,5 @@ class OnnxScorer:
             client=client,
             confidence=round(sum(tops) / len(tops), 4) if tops else 0.0,
             abstained=abstained,
+            readings=reading,
         )

@@ -17,6 +17,11 @@ class Tokens(Struct, frozen=True):
     _encoding: Encoding
 
     @property
+    def words(self) -> list[int]:
+        """The ids without the special tokens at both ends."""
+        return self.ids[1:-1]
+
+    @property
     def offsets(self) -> list[tuple[int, int]]:
         """[start, end) of each token in characters of the original text; (0, 0) if it is special.
 

@@ -228,5 +228,11 @@ def test_the_stored_format_of_a_turn_is_compatible_with_earlier_releases() -> No
     assert (read.seq, read.withheld, read.rationales) == (4, True, {"explorations": [(0, 4)]})
     assert not read.crisis
     assert read.intents == {}
-    assert WindowTurn.__struct_fields__ == (*stored, "crisis", "intents")
+    assert WindowTurn.__struct_fields__ == (
+        *stored,
+        "crisis",
+        "intents",
+        "tokens",
+        "readings",
+    )
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(read), type=WindowTurn) == read
