@@ -82,10 +82,10 @@ def _export(
             external_data=False,
             verbose=False,
         )
-    _strip(path)
+    strip(path)
 
 
-def _strip(path: Path) -> None:
+def strip(path: Path) -> None:
     """Drop the exporter's metadata: source files and stack traces of the machine it ran on."""
     model = onnx.load(path)
     graph = model.graph

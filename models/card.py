@@ -316,7 +316,8 @@ def _decisions(manifest: dict[str, Any]) -> str:
 def _heads(manifest: dict[str, Any]) -> str:
     lines = ["| head | turns of | labels | learned from |", "| --- | --- | --- | --- |"]
     for head in manifest["heads"]:
-        corpus = HEADS_BY_NAME[head["name"]].corpus
+        known = HEADS_BY_NAME.get(head["name"])
+        corpus = known.corpus if known else "judgements of answers (reader)"
         labels, roles = ", ".join(head["labels"]), ", ".join(head["roles"])
         lines.append(f"| {head['name']} | {roles} | {labels} | {corpus} |")
     return "\n".join(lines)

@@ -15,7 +15,7 @@ import torch
 import typer
 from torch import Tensor
 from torch.nn import functional
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
 
 from models.data.split import fold_of
 from models.reader import corpora, written
@@ -23,6 +23,8 @@ from models.reader.examples import BINARY, CLIENT, Example, Marks, pairs_of, tok
 from models.reader.model import GradedResponse, Reader, split
 
 FOLDS = 5
+ROLE_WORDS = ("client:", "counsellor:")
+"""Words before a turn, in the order of the roles."""
 VOICED = ("plain_", "quartets", "edits", "manners")
 """Prefixes of corpora whose fold is that of their voice."""
 SHARES = {
@@ -76,9 +78,18 @@ def fold_number(example: Example, seed: int, voices: list[str]) -> int:
     return fold_of(example.key, seed, FOLDS)
 
 
+def marks_of(encoder: str) -> tuple[Marks, PreTrainedTokenizerBase]:
+    """Special tokens and words of an encoder, and its tokeniser."""
+    found = AutoTokenizer.from_pretrained(encoder, use_fast=True)
+    double = found.sep_token == "</s>"  # noqa: S105  # a special token of the text
+    words = [found(name, add_special_tokens=False)["input_ids"] for name in ROLE_WORDS]
+    separators = (found.sep_token_id,) * (2 if double else 1)
+    return Marks(found.cls_token_id, found.sep_token_id, separators, (words[0], words[1])), found
+
+
 def tokenised(examples: list[Example], encoder: str) -> list[Read]:
     """Token ids of all examples."""
-    found = AutoTokenizer.from_pretrained(encoder, use_fast=True)
+    marks, found = marks_of(encoder)
     cache: dict[str, list[int]] = {}
 
     def tokenise(text: str) -> list[int]:
@@ -86,13 +97,6 @@ def tokenised(examples: list[Example], encoder: str) -> list[Read]:
             cache[text] = found(text, add_special_tokens=False)["input_ids"]
         return cache[text]
 
-    double = found.sep_token == "</s>"  # noqa: S105  # a special token of the text
-    marks = Marks(
-        found.cls_token_id,
-        found.sep_token_id,
-        (found.sep_token_id,) * (2 if double else 1),
-        (tokenise("client:"), tokenise("counsellor:")),
-    )
     return [Read(example, *token_ids(example, tokenise, marks)) for example in examples]
 
 

@@ -31,7 +31,7 @@ class ReaderSpec(Struct, frozen=True):
     of the turn that is read, ``end``. Of the preceding turns there are at most ``turns``, the oldest
     cut so that all have ``context_tokens``; the turn that is read is cut to ``target_tokens``, a
     client turn without context to ``client_tokens``. ``batch_independent``: as for encoders.
-    ``client``: outputs about client turns; the others are about counsellor turns.
+
     """
 
     file: str
@@ -43,7 +43,6 @@ class ReaderSpec(Struct, frozen=True):
     context_tokens: int
     target_tokens: int
     client_tokens: int
-    client: list[str]
     batch_independent: bool
 
 
@@ -90,8 +89,8 @@ class TurnReader:
                 table[row] = np.frombuffer(reading, "<f4", offset=len(self._mark))
         return dict(zip(self.names, np.split(table, self._ends, axis=1), strict=True))
 
-    def input_of(self, request: ScoringRequest) -> tuple[list[int], int]:
-        """The token ids of a request, and where the turn that is read begins."""
+    def input_of(self, request: ScoringRequest) -> list[int]:
+        """The token ids of a request; the turn that is read begins after ``between``."""
         spec = self._spec
         before: list[int] = []
         preceding = [each.turn for each in request.context if each.distance < 0]
@@ -104,8 +103,8 @@ class TurnReader:
         turn = request.turn
         alone = turn.role is Role.CLIENT and not before
         limit = spec.client_tokens if alone else spec.target_tokens
-        first = [spec.start, *before, *spec.between]
-        return [*first, *spec.roles[turn.role], *_ids(turn)[:limit], spec.end], len(first)
+        own = [*spec.roles[turn.role], *_ids(turn)[:limit]]
+        return [spec.start, *before, *spec.between, *own, spec.end]
 
     def _known(self, request: ScoringRequest) -> bytes | None:
         turn = request.turn
@@ -115,19 +114,16 @@ class TurnReader:
             return b""
         return turn.readings if turn.readings.startswith(self._mark) else None
 
-    def _run(self, inputs: Sequence[tuple[list[int], int]]) -> Iterable[npt.NDArray[np.float32]]:
+    def _run(self, inputs: Sequence[list[int]]) -> Iterable[npt.NDArray[np.float32]]:
         results: dict[int, npt.NDArray[np.float32]] = {}
-        for batch in plan_batches([len(ids) for ids, _ in inputs], self._limits):
+        for batch in plan_batches([len(ids) for ids in inputs], self._limits):
             ids = np.zeros((batch.rows, batch.tokens), np.int64)
             mask = np.zeros((batch.rows, batch.tokens), np.int64)
             for row, index in enumerate(batch.texts):
-                own = inputs[index][0]
+                own = inputs[index]
                 ids[row, : len(own)] = own
                 mask[row, : len(own)] = 1
-            start = np.array([inputs[index][1] for index in batch.texts], np.int64)
-            parts = self.session.run(
-                self.names, {"input_ids": ids, "attention_mask": mask, "start": start}
-            )
+            parts = self.session.run(self.names, {"input_ids": ids, "attention_mask": mask})
             together = np.concatenate(parts, axis=1)
             results.update(zip(batch.texts, together.astype("<f4"), strict=True))
         return [results[place] for place in range(len(inputs))]
