@@ -37,6 +37,8 @@ from models.reader.model import Reader, split
 from models.reader.train import marks_of, tokenised
 
 READER = "reader.onnx"
+VERSION = "2.2.0"
+"""Version of a bundle with this reader."""
 EXAMPLES = 300
 """Examples for calibrating the quantiser."""
 
@@ -134,6 +136,10 @@ def main(
     }
     kept = [entry for entry in content["heads"] if entry["name"] not in {h.name for h in SHOWN}]
     content["heads"] = [*kept, *(head.entry(calibration) for head in SHOWN)]
+    if content.pop("crisis", None):  # the reader's head replaces the probe
+        content["files"].pop("crisis.npy")
+        (bundle / "crisis.npy").unlink()
+    content["version"] = VERSION
     content["files"][READER] = sha256(bundle / READER)
     content["training"]["reader"] = json.loads((model / "training.json").read_text("utf-8"))
     write_manifest(bundle, content)

@@ -113,6 +113,7 @@ def _requests(session: RatedSession, encoded: dict[str, Encoding]) -> list[Scori
             words=len(turn.text.split()),
             vectors=encoded[turn.text].vectors,
             rationales={},
+            tokens=encoded[turn.text].tokens,
         )
         for seq, turn in enumerate(session.turns)
     ]

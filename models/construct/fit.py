@@ -218,14 +218,20 @@ def reference(
     answered: float,
     parts: Sequence[Part],
     keeps: Callable[[RatedSession, Known], bool],
+    opportunity_weights: Mapping[str, float] | None = None,
+    floors: tuple[float, float] = (SPREAD, NOISE),
 ) -> DomainEmpathy:
-    """Reference distribution of a domain or approach, from the sessions selected by `keeps`."""
+    """Reference distribution of a domain or approach, from the sessions selected by `keeps`.
+
+    `opportunity_weights`: of client features; None for those of the domain. `floors`: lower bounds
+    of the standard deviation between sessions, and of answers within one.
+    """
     service, messages = SERVICES[name]
     weighing = Weighing(floor=FLOOR, opportunity=OPPORTUNITY, answered=answered)
     here = DomainEmpathy(
         service=service,
         messages=messages,
-        opportunity=OPPORTUNITIES[name],
+        opportunity=dict(opportunity_weights or OPPORTUNITIES[name]),
         answer=answer,
         weighing=weighing,
         mean=0.5,
@@ -249,8 +255,8 @@ def reference(
     here = _with(
         here,
         mean=mean,
-        between=max(SPREAD, between),
-        within=max(NOISE, within),
+        between=max(floors[0], between),
+        within=max(floors[1], within),
         answered_share=float((called[:, 2] >= answered).mean()) if len(called) else 0.0,
     )
     probe = EmpathyModel({name: here}, {}, name, CHANGE, MIN_ANSWERS, 0.5, 0.5)

@@ -18,6 +18,7 @@ class ShownHead:
     role: int
     dimension: Literal["expressed", "client"]
     title: str
+    evidence: tuple[str, ...] = ()
 
     def entry(self, calibration: Mapping[str, Any]) -> dict[str, Any]:
         """The head's entry in the manifest, with its slope and intercept of calibration."""
@@ -29,7 +30,7 @@ class ShownHead:
             "roles": [ROLE_NAMES[self.role]],
             "labels": list(NO_YES),
             "words": {"title": self.title, "badge": "", "labels": {}},
-            "evidence": ["yes"],
+            "evidence": list(self.evidence),
             "temperature": round(1.0 / slope, 6),
             "bias": [0.0, round(intercept, 6)],
             "offsets": [],
@@ -40,7 +41,8 @@ class ShownHead:
 
 
 SHOWN = (
-    ShownHead("answer", "answer", COUNSELLOR, "expressed", "Answer fits"),
-    ShownHead("lapse", "lapse", COUNSELLOR, "expressed", "Lapse"),
-    ShownHead("opportunity", "emotional_opportunity", CLIENT, "client", "Calls for empathy"),
+    ShownHead("answer", "answer", COUNSELLOR, "expressed", "Answer fits", ("yes",)),
+    ShownHead("lapse", "lapse", COUNSELLOR, "expressed", "Lapse", ("yes",)),
+    ShownHead("crisis_language", "crisis", CLIENT, "client", "Crisis language"),
+    ShownHead("opportunity", "emotional_opportunity", CLIENT, "client", "Calls for empathy", ("yes",)),
 )

@@ -32,7 +32,7 @@ ENOUGH_SESSIONS: Final = 50
 SHOWN: Final = 4
 """Number of latest opportunities described in a reason."""
 
-CLIENT_FEATURES: Final = ("distress", "change_or_sustain_talk")
+CLIENT_FEATURES: Final = ("distress", "change_or_sustain_talk", "opportunity")
 COUNSELLOR_FEATURES: Final = (
     *MECHANISMS,
     "reflection",
@@ -41,6 +41,8 @@ COUNSELLOR_FEATURES: Final = (
     "advice",
     "advice_unacknowledged",
     "information_unacknowledged",
+    "answer",
+    "lapse",
 )
 
 
@@ -165,6 +167,7 @@ def client_features(score: Scored) -> dict[str, float]:
     return {
         "distress": score.client.get("distress", {}).get("yes", 0.0),
         "change_or_sustain_talk": talk.get("change", 0.0) + talk.get("sustain", 0.0),
+        "opportunity": score.client.get("opportunity", {}).get("yes", 0.0),
     }
 
 
@@ -192,6 +195,8 @@ def counsellor_features(score: Scored) -> dict[str, float]:
     missing = 1.0 - max(acknowledged, found["reflection"])
     found["advice_unacknowledged"] = found["advice"] * missing
     found["information_unacknowledged"] = given.get("information", 0.0) * missing
+    for name in ("answer", "lapse"):
+        found[name] = (expressed.distribution(name) or {}).get("yes", 0.0)
     return found
 
 

@@ -87,6 +87,7 @@ class OnnxScorer:
                 threads,
                 manifest.files[manifest.reader.file],
             )
+        self._read = frozenset(self.reader.names if self.reader is not None else ())
         self._heads = manifest.heads
         self._decisions = Decisions(manifest)
         columns = self._decisions.calibration.columns
@@ -244,7 +245,7 @@ class OnnxScorer:
         tops: list[float] = []
         abstained: list[str] = []
         for place, columns, head in self._heads_of[request.turn.role]:
-            if head.dimension in request.restricted:
+            if head.dimension in request.restricted or (not reading and head.name in self._read):
                 continue
             values, top = probabilities[columns], largest[place]
             tops.append(top)
