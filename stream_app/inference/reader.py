@@ -21,6 +21,8 @@ from stream_app.inference.providers import open_session
 
 READER_BATCH = BatchLimits(tokens=256, padding=16)
 """Per thread, as for the encoder."""
+STEPS = 1024
+"""Logits are rounded to so many steps of 1, because sums differ in their last bits by batch."""
 _TOKEN = np.dtype("<u2")
 
 
@@ -124,7 +126,7 @@ class TurnReader:
                 ids[row, : len(own)] = own
                 mask[row, : len(own)] = 1
             parts = self.session.run(self.names, {"input_ids": ids, "attention_mask": mask})
-            together = np.concatenate(parts, axis=1)
+            together = np.rint(np.concatenate(parts, axis=1) * STEPS) / STEPS
             results.update(zip(batch.texts, together.astype("<f4"), strict=True))
         return [results[place] for place in range(len(inputs))]
 
