@@ -71,6 +71,14 @@ class FakeStore:
             if session_id in session_ids and (state := kept.state()).withdrawn
         }
 
+    def find_begun(self, session_ids: Sequence[str]) -> dict[str, datetime]:
+        self.ping()
+        return {
+            session_id: state.started_at
+            for (session_id, _), kept in self.kept.items()
+            if session_id in session_ids and (state := kept.state()).started_at is not None
+        }
+
     def erasures_since(self, moment: datetime) -> bool:
         self.ping()
         return bool(self.erased_ids)

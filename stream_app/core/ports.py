@@ -132,6 +132,9 @@ class SessionStore(Protocol):
     def find_withdrawn(self, session_ids: Sequence[str]) -> dict[str, str | None]:
         """Those of some sessions whose consent was withdrawn, with the newest wording's version."""
 
+    def find_begun(self, session_ids: Sequence[str]) -> dict[str, datetime]:
+        """Those of some sessions that have a turn, with the time of the first."""
+
     def erasures_since(self, moment: datetime) -> bool:
         """Whether any session was erased since then, by the clock of the erasing machine."""
 

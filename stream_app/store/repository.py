@@ -116,6 +116,15 @@ class Store(Database):
         """
         return withdrawal.find_withdrawn(self, session_ids)
 
+    def find_begun(self, session_ids: Sequence[str]) -> dict[str, datetime]:
+        """Those of these sessions that have a turn, with the time of the first."""
+        table = tables.sessions
+        query = sa.select(table.c.session_id, table.c.started_at).where(
+            table.c.session_id.in_(session_ids), table.c.started_at.is_not(None)
+        )
+        with self.reading() as connection:
+            return {row.session_id: row.started_at for row in connection.execute(query)}
+
     def erasures_since(self, moment: datetime) -> bool:
         """Whether any session was erased since then, by the clock of the erasing machine."""
         query = sa.select(tables.erasures.c.digest).where(tables.erasures.c.at >= moment).limit(1)

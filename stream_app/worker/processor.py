@@ -27,12 +27,12 @@ from tenacity import (
 )
 
 from stream_app.contracts import plausible
-from stream_app.contracts.events import Event
+from stream_app.contracts.events import Event, SessionEnd
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import Output
 from stream_app.core.alerting import Alerting
 from stream_app.core.batch import BatchResult, ShadowScore
-from stream_app.core.pipeline import Pipeline, Received
+from stream_app.core.pipeline import UNHEARD, Pipeline, Received
 from stream_app.core.ports import Encoding, LogPosition, Message, SessionStore
 from stream_app.core.session_state import SessionState, Versioned
 from stream_app.errors import (
@@ -213,6 +213,8 @@ class BatchProcessor:
         )
         self._stored.update({(at.topic, at.partition): at.next_offset for at in positions})
         self._report_rules()
+        if unheard := committed.result.counts[UNHEARD]:
+            log.error("session.unheard", turns=unheard)
         for fate, count in committed.result.counts.items():
             self.metrics.events.labels(fate).inc(count)
         for item in committed.result.dead_letters:
@@ -346,6 +348,7 @@ class BatchProcessor:
             unknown = [key for key in session_ids if key not in states]
             erased = self._erased(unknown)
             states |= self._withdrawn_before(unknown)
+            self._note_begun(batch, states, unknown)
         with self.metrics.timed("score"), self._tracing.stage("score", batch):
             kept = [received for received in batch if _session_of(received) not in erased]
             result = self._pipeline.process(kept, states)
@@ -400,6 +403,19 @@ class BatchProcessor:
             )
             for key, version in found.items()
         }
+
+    def _note_begun(self, batch: list[Received], states: States, unknown: list[str]) -> None:
+        """Add states of sessions that have turns but no state under this bundle, and now an end.
+
+        Otherwise the end would be one before the first turn.
+        """
+        ends = {r.event.session_id for r in batch if isinstance(r.event, SessionEnd)}
+        if not (ended := [key for key in unknown if key in ends]):
+            return
+        bundle = self._pipeline.bundle_id
+        for key, started_at in self.retrying(lambda: self._store.find_begun(ended)).items():
+            new = Versioned(SessionState(key, bundle, undecided=True))
+            states.setdefault(key, new).state.started_at = started_at
 
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
         cached = {key: self.cache.get(key) for key in session_ids}

@@ -208,5 +208,11 @@ def test_erased_sessions_are_deleted_and_recognised(kind: Kind) -> None:
     assert list(loaded(kind.other, "s", "t")) == ["t"]
 
 
+def test_sessions_with_a_turn_are_known_as_begun(kind: Kind) -> None:
+    kind.store.commit(process([turn(session_id="s"), end(session_id="t")]))
+    begun = kind.other.find_begun(["s", "t", "nobody"])
+    assert {key: at.isoformat() for key, at in begun.items()} == {"s": "2026-01-05T10:00:00+00:00"}
+
+
 def test_an_available_store_answers_a_ping(store: SessionStore) -> None:
     store.ping()
