@@ -146,9 +146,7 @@ class Pipeline:
             try:
                 accepted = session.accept(event, unscored)
             except ContractError as problem:
-                _set_aside(result, received, problem)
-                if problem.code == AFTER_END and not session.has_scored_turn:
-                    result.counts[UNHEARD] += 1
+                _refuse(result, received, problem, session)
                 continue
             steps += [(session, bundle, step) for step in accepted.steps]
             result.counts[accepted.fate.value] += 1
@@ -258,6 +256,14 @@ class Pipeline:
             else:
                 alerts = session.end_alerts(step)
             result.alerts += alerts
+
+
+def _refuse(
+    result: BatchResult, received: Received, problem: ContractError, session: Session
+) -> None:
+    _set_aside(result, received, problem)
+    if problem.code == AFTER_END and not session.has_scored_turn:
+        result.counts[UNHEARD] += 1
 
 
 def _set_aside(result: BatchResult, received: Received, error: ContractError) -> None:

@@ -25,6 +25,7 @@ from stream_app.core.crisis import CRISIS, LISTED, find_phrases
 from stream_app.core.empathy import EmpathySummary, session_empathy, turn_value
 from stream_app.core.environment import Environment
 from stream_app.core.heads import Dimension
+from stream_app.core.origin import refuse_contradiction
 from stream_app.core.outcomes import applicable, outcome_risks
 from stream_app.core.ports import HeadScores
 from stream_app.core.restrictions import Outputs, without_restricted
@@ -125,7 +126,8 @@ class Session:
         """Accept the next event of the log; ``unscored``: why a turn must not be scored.
 
         Raises:
-            ContractError: with code ``conflicting-duplicate`` or ``after-end``; nothing changed.
+            ContractError: with code ``conflicting-duplicate``, ``contradicts-session`` or
+                ``after-end``; nothing changed.
         """
         match event:
             case Turn():
@@ -258,6 +260,7 @@ class Session:
             raise ContractError(
                 "conflicting-duplicate", "another turn with this seq was accepted before"
             )
+        refuse_contradiction(event, state)
         if late or not state.closed:
             return self._take_turn(event, unscored, digest, late=late)
         ended_at = state.ended_at if state.started_at is not None else None

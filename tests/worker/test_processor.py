@@ -399,3 +399,19 @@ def test_turns_after_the_end_of_a_session_that_nobody_watches_alert_the_operator
     found = worker.metrics.registry.get_sample_value("rapport_events_total", {"fate": "unheard"})
     assert found == 1
     assert [entry["turns"] for entry in logged if entry["event"] == "session.unheard"] == [1]
+
+
+def test_a_turn_that_contradicts_a_stored_session_without_a_state_is_refused(
+    open_prepared: Open,
+) -> None:
+    """Its state has expired or belongs to another bundle."""
+    store = open_prepared()
+    handle(processor(store), [turn(0, team="north")])
+    with store.transaction() as connection:
+        connection.execute(sa.delete(tables.session_states))
+    other = turn(1, team="south", speaker_id="spy@example.org")
+    committed = handle(processor(store), [other, turn(1, team="north")])
+    assert [a.letter.reason for a in committed.result.dead_letters] == ["contradicts-session"]
+    [session] = rows(store, tables.sessions)
+    assert session["team"] == "north"
+    assert [row["seq"] for row in rows(store, tables.turns)] == [0, 1]
