@@ -112,6 +112,7 @@ async def send_events(
     """
     content_type = _content_type(request)
     raw = await run_in_threadpool(_split, content_type, await _body(request))
+    services.events_sent.count(person.name, len(raw))
     return await ingest.send_batch(services, person, raw, bare_key(idempotency_key))
 
 
