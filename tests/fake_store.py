@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.batch import BatchResult
+from stream_app.core.origin import Origin
 from stream_app.core.ports import LogPosition, Message, OutboxEntry
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.errors import DatabaseWentBack, StaleState, StoreUnavailable
@@ -69,6 +70,14 @@ class FakeStore:
             session_id: state.consent_version
             for (session_id, _), kept in self.kept.items()
             if session_id in session_ids and (state := kept.state()).withdrawn
+        }
+
+    def find_begun(self, session_ids: Sequence[str]) -> dict[str, Origin]:
+        self.ping()
+        return {
+            session_id: Origin(state.team, state.domain, state.channel, state.started_at)
+            for (session_id, _), kept in self.kept.items()
+            if session_id in session_ids and (state := kept.state()).started_at is not None
         }
 
     def erasures_since(self, moment: datetime) -> bool:

@@ -25,7 +25,7 @@ from stream_app.store.repository import Store
 from stream_app.store.roles import PersonRole
 from stream_app.web.exports import convokit, paging
 from stream_app.web.exports.alerts import ALERTS, alert_rows
-from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns
+from stream_app.web.exports.columns import Column, Row, session_columns, turn_columns
 from stream_app.web.exports.formats import Format, encode
 from stream_app.web.exports.judgements import (
     dispute_columns,
@@ -113,7 +113,8 @@ def _pieces(
                 store, person, chosen, with_text=with_text, study=study, restricted=restricted
             )
         case "sessions":
-            columns, pages = SESSIONS, paging.session_rows(store, person, chosen)
+            columns = session_columns(with_text=False)
+            pages = paging.session_rows(store, person, chosen, with_text=False)
         case "turns":
             heads = bundle_info.heads(store)
             columns = turn_columns(heads, with_text=with_text, restricted=restricted, intents=known)

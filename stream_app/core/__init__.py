@@ -25,6 +25,7 @@ __all__ = [
     "intents",
     "languages",
     "miti",
+    "origin",
     "outcomes",
     "perceived",
     "pipeline",

@@ -21,7 +21,7 @@ from stream_app.core.environment import Environment, Policy
 from stream_app.core.heads import kept
 from stream_app.core.ports import Encoding, Scorer, TraceHeaders
 from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
-from stream_app.core.session import Fate, Session, Step, ToScore
+from stream_app.core.session import AFTER_END, Fate, Session, Step, ToScore
 from stream_app.core.session_bundles import assign, at_event, leave_removed
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.core.shadow import Shadow
@@ -29,6 +29,8 @@ from stream_app.core.window import ScoringRequest
 from stream_app.errors import ContractError
 
 NO_HEADERS: Final[Mapping[str, bytes]] = MappingProxyType({})
+UNHEARD: Final = "unheard"
+"""Counts turns after the end of a session of which no turn was scored: nobody watches it."""
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
@@ -144,7 +146,7 @@ class Pipeline:
             try:
                 accepted = session.accept(event, unscored)
             except ContractError as problem:
-                _set_aside(result, received, problem)
+                _refuse(result, received, problem, session)
                 continue
             steps += [(session, bundle, step) for step in accepted.steps]
             result.counts[accepted.fate.value] += 1
@@ -254,6 +256,14 @@ class Pipeline:
             else:
                 alerts = session.end_alerts(step)
             result.alerts += alerts
+
+
+def _refuse(
+    result: BatchResult, received: Received, problem: ContractError, session: Session
+) -> None:
+    _set_aside(result, received, problem)
+    if problem.code == AFTER_END and not session.has_scored_turn:
+        result.counts[UNHEARD] += 1
 
 
 def _set_aside(result: BatchResult, received: Received, error: ContractError) -> None:

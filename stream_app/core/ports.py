@@ -22,6 +22,7 @@ from stream_app.core.batch import BatchResult
 from stream_app.core.empathy import EmpathyModel
 from stream_app.core.heads import Head
 from stream_app.core.intents import Hits
+from stream_app.core.origin import Origin
 from stream_app.core.outcomes import OutcomeModel
 from stream_app.core.session_state import Versioned
 from stream_app.core.window import ScoringRequest
@@ -131,6 +132,9 @@ class SessionStore(Protocol):
 
     def find_withdrawn(self, session_ids: Sequence[str]) -> dict[str, str | None]:
         """Those of some sessions whose consent was withdrawn, with the newest wording's version."""
+
+    def find_begun(self, session_ids: Sequence[str]) -> dict[str, Origin]:
+        """Those of some sessions that have a turn, with what their turns state."""
 
     def erasures_since(self, moment: datetime) -> bool:
         """Whether any session was erased since then, by the clock of the erasing machine."""

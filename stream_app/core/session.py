@@ -25,6 +25,7 @@ from stream_app.core.crisis import CRISIS, LISTED, find_phrases
 from stream_app.core.empathy import EmpathySummary, session_empathy, turn_value
 from stream_app.core.environment import Environment
 from stream_app.core.heads import Dimension
+from stream_app.core.origin import refuse_contradiction
 from stream_app.core.outcomes import applicable, outcome_risks
 from stream_app.core.ports import HeadScores
 from stream_app.core.restrictions import Outputs, without_restricted
@@ -34,6 +35,8 @@ from stream_app.core.window import Placement, ScoringRequest, WindowTurn
 from stream_app.errors import ContractError
 
 WITHHELD_OUTCOMES_KEPT: Final = 64
+EARLY_ENDS_KEPT: Final = 8
+AFTER_END: Final = "after-end"
 
 
 class Fate(Enum):
@@ -47,6 +50,7 @@ class Fate(Enum):
     OUTCOME = "outcome"
     CONSENT = "consent"
     LANGUAGE = "language"
+    EARLY_END = "early-end"
 
 
 class ToScore(Struct, frozen=True):
@@ -113,11 +117,17 @@ class Session:
         """Open until the session's end has been accepted."""
         return SessionStatus.CLOSED if self.state.closed else SessionStatus.OPEN
 
+    @property
+    def has_scored_turn(self) -> bool:
+        """Whether a turn has a score, or gets one with this batch."""
+        return bool(self.state.aggregates.turns or self.state.window.history)
+
     def accept(self, event: Event, unscored: Unscored | None = None) -> Accepted:
         """Accept the next event of the log; ``unscored``: why a turn must not be scored.
 
         Raises:
-            ContractError: with code ``conflicting-duplicate`` or ``after-end``; nothing changed.
+            ContractError: with code ``conflicting-duplicate``, ``contradicts-session`` or
+                ``after-end``; nothing changed.
         """
         match event:
             case Turn():
@@ -130,16 +140,27 @@ class Session:
                 return self._accept_consent(event)
 
     def end(self, event: SessionEnd) -> Accepted:
-        """Close the session; all scores waiting for following turns become due."""
+        """Close the session; all scores waiting for following turns become due.
+
+        An end before the first turn is kept without effect, also when it is read again.
+        """
         state = self.state
-        if state.closed:
+        checksum = zlib.crc32(msgspec.json.encode(event))
+        if state.closed or checksum in state.early_ends:
             return Accepted(Fate.DUPLICATE)
-        at = utc(event.occurred_at)
-        requests = window.flush(state.window, self._env.policy.window)
-        steps = self._steps(requests, at, SessionStatus.OPEN)
-        state.closed, state.ended_at = True, at
+        if state.started_at is None:
+            state.early_ends.append(checksum)
+            del state.early_ends[:-EARLY_ENDS_KEPT]
+            return Accepted(Fate.EARLY_END)
+        state.ended_at = at = utc(event.occurred_at)
         state.end_reason = event.reason if self._is_covered else None
-        return Accepted(Fate.ENDED, [*steps, ToEnd(at, state.facts, Cause.END)])
+        return Accepted(Fate.ENDED, self._close(at))
+
+    def _close(self, at: datetime) -> list[Step]:
+        requests = window.flush(self.state.window, self._env.policy.window)
+        steps = self._steps(requests, at, SessionStatus.OPEN)
+        self.state.closed = True
+        return [*steps, ToEnd(at, self.state.facts, Cause.END)]
 
     def flush_idle(self) -> list[Step]:
         """Make every score due that waits for following turns; call it on a copy.
@@ -239,8 +260,23 @@ class Session:
             raise ContractError(
                 "conflicting-duplicate", "another turn with this seq was accepted before"
             )
-        if state.closed and not late:
-            raise ContractError("after-end", "the session has ended and this seq is new")
+        refuse_contradiction(event, state)
+        if late or not state.closed:
+            return self._take_turn(event, unscored, digest, late=late)
+        ended_at = state.ended_at if state.started_at is not None else None
+        if ended_at is not None and utc(event.occurred_at) > ended_at:
+            raise ContractError(AFTER_END, "the session has ended and this seq is new")
+        state.closed, state.ended_at = False, ended_at
+        accepted = self._take_turn(event, unscored, digest, late=False)
+        if ended_at is None:  # an earlier release took an end before the first turn for the end
+            return accepted
+        return structs.replace(accepted, steps=[*accepted.steps, *self._close(ended_at)])
+
+    def _take_turn(
+        self, event: Turn, unscored: Unscored | None, digest: int, *, late: bool
+    ) -> Accepted:
+        """Accept a turn that is new or late; one that its session's end overtook reopens it."""
+        state = self.state
         stated = state_in_turn(state, event)
         turn = WindowTurn(
             seq=event.seq,

@@ -42,7 +42,7 @@ class SessionState(Struct, array_like=True):
     window's turns by seq (see ``store.windows``); empty in memory. ``bundle``: the default bundle
     of the installation. ``chosen``: the bundle that scores the session, None for the default one.
     ``undecided``: no turn has had a language with a bundle yet. ``unscored_turns``: stored without
-    a score.
+    a score. ``early_ends``: checksums of ends that came before the first turn, without effect.
     """
 
     session_id: str
@@ -80,6 +80,7 @@ class SessionState(Struct, array_like=True):
     chosen: BundleChoice | None = None
     undecided: bool = False
     unscored_turns: int = 0
+    early_ends: list[int] = field(default_factory=list)
 
     @property
     def facts(self) -> Facts:

@@ -101,7 +101,7 @@ def draw(store: Store, person: Person, new: NewCalibrationSample) -> Calibration
             raise StateConflict("there are no turns with final scores of this model to draw from")
         sample = CalibrationSample(
             sample_id=str(uuid.uuid4()),
-            title=new.title,
+            title=store.privacy.redacted(new.title),
             bundle=new.bundle,
             team=new.team,
             seed=new.seed,

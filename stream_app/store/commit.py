@@ -80,6 +80,8 @@ def prepare(
     sessions = result.sessions
     for versioned in sessions.values():
         versioned.seen_at = versioned.seen_at or now
+        if versioned.state.end_reason is not None:  # the state is stored, too
+            versioned.state.end_reason = privacy.redacted(versioned.state.end_reason)
     statuses = {score.session_id: score.status for score in result.session_scores}
     keys = {name: v.key or stored_keys.get(name, b"") for name, v in sessions.items()}
     new_keys = []

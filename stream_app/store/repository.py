@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import Engine
 
 from stream_app.core.batch import BatchResult
+from stream_app.core.origin import Origin
 from stream_app.core.ports import LogPosition, Message, OutboxEntry
 from stream_app.core.session_state import Versioned
 from stream_app.redaction.port import Redactor
@@ -115,6 +116,18 @@ class Store(Database):
         Needed for sessions without a state under this bundle.
         """
         return withdrawal.find_withdrawn(self, session_ids)
+
+    def find_begun(self, session_ids: Sequence[str]) -> dict[str, Origin]:
+        """Those of these sessions that have a turn, with what their turns state."""
+        if not session_ids:
+            return {}
+        table = tables.sessions
+        columns = [table.c[name] for name in Origin.__struct_fields__]
+        query = sa.select(table.c.session_id, *columns).where(
+            table.c.session_id.in_(session_ids), table.c.started_at.is_not(None)
+        )
+        with self.reading() as connection:
+            return {key: Origin(*stated) for key, *stated in connection.execute(query)}
 
     def erasures_since(self, moment: datetime) -> bool:
         """Whether any session was erased since then, by the clock of the erasing machine."""

@@ -119,7 +119,7 @@ def consent_row(record: ConsentRecord, privacy: Privacy, now: datetime) -> Row:
         "status": record.status.value,
         "effective": record.effective,
         "version": record.version,
-        "source": record.source,
+        "source": privacy.redacted(record.source) if record.source is not None else None,
         "speaker": privacy.pseudonym(named) if named is not None else None,
         "seq": record.seq,
         "occurred_at": record.occurred_at,

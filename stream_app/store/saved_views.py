@@ -46,19 +46,20 @@ def find(store: Store, person: str) -> list[SavedView]:
 
 
 def save(store: Store, person: str, view: SavedView) -> None:
-    """Store a view; one of the same name is replaced.
+    """Store a view, its name redacted like turn text; one of the same name is replaced.
 
     Raises:
         TooManyViews: there is no room for another.
     """
     table = saved_views
-    others = sa.select(sa.func.count()).where(table.c.person == person, table.c.name != view.name)
+    name = store.privacy.redacted(view.name)
+    others = sa.select(sa.func.count()).where(table.c.person == person, table.c.name != name)
     with store.transaction() as connection:
         if (connection.scalar(others.select_from(table)) or 0) >= MOST:
             raise TooManyViews(f"you have {MOST} saved views; delete one first")
         row = {
             "person": person,
-            "name": view.name,
+            "name": name,
             "query": view.query,
             "counsellor": view.counsellor,
             "at": datetime.now(UTC),

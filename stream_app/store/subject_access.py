@@ -6,7 +6,9 @@ nobody gets other speakers' pseudonyms or the names of staff. A client gets the 
 because they were addressed to the client.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -26,12 +28,20 @@ Condition = sa.ColumnElement[bool]
 Row = dict[str, Any]
 
 
+WRITTEN: Final = frozenset(
+    {"note", "answer", "comment", "goal", "detail", "reason", "end_reason", "source", "title"}
+    | {"protocol", "recipient", "target", "name", "query"}
+)
+"""Columns with words that staff write or that name them; in ``interventions`` also ``text``."""
+
+
 class Subject(Struct, frozen=True):
-    """A person: pseudonym, accounts, and role in each session."""
+    """A person: pseudonym, accounts, and role in each session; ``staff``: accounts of others."""
 
     pseudonym: str
     accounts: list[str]
     sessions: dict[str, Role]
+    staff: tuple[str, ...] = ()
 
 
 class Included(Struct, frozen=True):
@@ -73,7 +83,9 @@ def find_subject(store: Store, speaker_id: str) -> Subject | None:
         sessions = {name: Role(role) for name, role in connection.execute(took_part)}
         for session_id in connection.scalars(named):
             sessions.setdefault(session_id, Role.CLIENT)
-        found = Subject(pseudonym, list(connection.scalars(accounts)), sessions)
+        own = list(connection.scalars(accounts))
+        others = sa.select(people.c.name).where(people.c.name.not_in(own)).order_by(people.c.name)
+        found = Subject(pseudonym, own, sessions, tuple(connection.scalars(others)))
     return found if found.sessions or found.accounts else None
 
 
@@ -134,9 +146,13 @@ def _opened(table: Table, decision: Included, row: Row, keys: dict[str, bytes]) 
 def _shown(row: Row, decision: Included, subject: Subject, table: Table) -> Row:
     """The row without other people and without columns that are left out."""
     shown = {name: value for name, value in row.items() if name not in decision.without}
-    for name in ("person", "decided_by", "reviewer", "received_by"):
+    for name in ("person", "decided_by", "reviewer", "received_by", "recipient"):
         if name in shown and shown[name] is not None and shown[name] not in subject.accounts:
             shown[name] = STAFF
+    written = WRITTEN | {"text"} if table is tables.interventions else WRITTEN
+    for name in written & shown.keys():
+        if isinstance(shown[name], str):
+            shown[name] = _names_of(subject.staff).sub(STAFF, shown[name])
     if shown.get("counsellor") not in (None, subject.pseudonym):
         shown["counsellor"] = ANOTHER_PERSON
     speaker = shown.get("speaker")
@@ -145,6 +161,14 @@ def _shown(row: Row, decision: Included, subject: Subject, table: Table) -> Row:
         if table is tables.turns and subject.sessions[row["session_id"]] is Role.COUNSELLOR:
             shown["text"] = None
     return shown
+
+
+@lru_cache(maxsize=1)
+def _names_of(staff: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds these names as whole words in texts."""
+    longest_first = sorted(staff, key=len, reverse=True)
+    any_name = "|".join(map(re.escape, longest_first)) or "(?!)"
+    return re.compile(rf"(?<!\w)(?:{any_name})(?!\w)", re.IGNORECASE)
 
 
 def _in(table: Table) -> Callable[[Subject, Sequence[str]], Condition]:

@@ -376,8 +376,10 @@ session_numbers = Table(
     _id("session_id", primary_key=True),
     Column("next_seq", BigInteger),
     Column("at", UtcDateTime, nullable=False),
+    Column("owner", String(32)),
 )
-"""``next_seq``: of the next turn without a number; null if the producer numbers the turns."""
+"""``next_seq``: of the next turn without a number; null if the producer numbers the turns.
+``owner``: a digest of who began the session; null if it was not begun through the gateway."""
 
 ingest_keys = Table(
     "ingest_keys",

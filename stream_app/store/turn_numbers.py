@@ -1,11 +1,15 @@
-"""Numbers the turns that programs send without ``seq``.
+"""Numbers the turns that programs send without ``seq``, and keeps who began a session.
 
 The first turn of a session that passes through a web process decides, in the database, whether the
 web processes number its turns or the producer does. Mixing both would give one number to two turns,
 so it is refused. The row of a session is locked while its numbers are taken: several web processes
 never give out the same one.
+
+A session belongs to the account and limits of the token that sent its first turn: others cannot
+send turns of it. Sessions that began without a web process belong to nobody.
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,11 +26,13 @@ BY_GATEWAY: Final = "numbered-by-gateway"
 BY_PRODUCER: Final = "numbered-by-producer"
 NO_NUMBER_LEFT: Final = "no-number-left"
 ERASED: Final = "session-erased"
+TAKEN: Final = "session-taken"
 REFUSALS: Final = {
     BY_GATEWAY: "earlier turns of this session had no seq, so Rapport numbers them; leave seq out",
     BY_PRODUCER: "earlier turns of this session had a seq of the producer; send seq with this one",
     NO_NUMBER_LEFT: f"the session already has a turn with seq {MAX_SEQ}; begin another session",
     ERASED: "this session was erased; begin another session",
+    TAKEN: "another account or token began this session; use another session id",
 }
 """Why a turn is refused, by code."""
 
@@ -47,8 +53,31 @@ class Numbered:
     refusal: str | None = None
 
 
-def numbered_by_producers(store: Store, sent: Sequence[SentTurn]) -> bool:
-    """Whether all of these turns have a number, in sessions that their producers number.
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """Whether web processes number a session's turns, and who began it."""
+
+    gateway: bool
+    owner: str | None
+
+    def is_taken(self, sender: str) -> bool:
+        return self.owner not in (None, sender)
+
+
+def owner_of(account: str, limits: Sequence[tuple[str, str]]) -> str:
+    """Who sends: an account with the limits of its token, so that a new token continues."""
+    return hashlib.blake2b(f"{account}\0{limits}".encode(), digest_size=16).hexdigest()
+
+
+def owners(store: Store, session_ids: Iterable[str]) -> dict[str, str]:
+    """Who began each of these sessions, as far as it is known."""
+    with store.reading() as connection:
+        known = _known(connection, session_ids)
+    return {name: found.owner for name, found in known.items() if found.owner is not None}
+
+
+def numbered_by_producers(store: Store, sent: Sequence[SentTurn], sender: str) -> bool:
+    """Whether all of these turns have a number, in the sender's sessions that producers number.
 
     Then ``assign`` would neither change a row nor refuse a turn.
     """
@@ -57,11 +86,13 @@ def numbered_by_producers(store: Store, sent: Sequence[SentTurn]) -> bool:
     wanted = {turn.session_id for turn in sent}
     with store.reading() as connection:
         known = _known(connection, wanted)
-    return known.keys() == wanted and not any(gateway for gateway in known.values())
+    return known.keys() == wanted and not any(
+        found.gateway or found.is_taken(sender) for found in known.values()
+    )
 
 
 def assign(
-    store: Store, connection: Connection, sent: Sequence[SentTurn], now: datetime
+    store: Store, connection: Connection, sent: Sequence[SentTurn], now: datetime, sender: str
 ) -> list[Numbered]:
     """Number these turns, in this order, in the caller's transaction.
 
@@ -83,14 +114,20 @@ def assign(
                 "session_id": turn.session_id,
                 "next_seq": 0 if turn.seq is None and turn.session_id not in begun else None,
                 "at": now,
+                "owner": sender if turn.session_id not in begun else None,
             }
             for turn in new
         ]
         store.upsert(connection, session_numbers, rows, keep=True)
         known |= _known(connection, [turn.session_id for turn in new])
-    following = _lock(connection, sorted(name for name, gateway in known.items() if gateway))
+    taken = {name for name, found in known.items() if found.is_taken(sender)}
+    counted = (name for name, found in known.items() if found.gateway and name not in taken)
+    following = _lock(connection, sorted(counted))
     before = dict(following)
-    numbered = [_number(turn, following, erased) for turn in sent]
+    numbered = [
+        Numbered(None, TAKEN) if turn.session_id in taken else _number(turn, following, erased)
+        for turn in sent
+    ]
     for session_id, seq in following.items():
         if seq != before[session_id]:
             _advance(connection, session_id, seq, now)
@@ -124,12 +161,14 @@ def _number(turn: SentTurn, following: dict[str, int], erased: set[str]) -> Numb
     return Numbered(seq)
 
 
-def _known(connection: Connection, session_ids: Iterable[str]) -> dict[str, bool]:
-    """The sessions with a decision, and whether web processes number them."""
+def _known(connection: Connection, session_ids: Iterable[str]) -> dict[str, _Decided]:
+    """The sessions with a decision."""
     table = session_numbers
-    query = sa.select(table.c.session_id, table.c.next_seq.is_not(None).label("gateway"))
+    query = sa.select(
+        table.c.session_id, table.c.next_seq.is_not(None).label("gateway"), table.c.owner
+    )
     found = connection.execute(query.where(table.c.session_id.in_(list(session_ids))))
-    return {row.session_id: bool(row.gateway) for row in found}
+    return {row.session_id: _Decided(bool(row.gateway), row.owner) for row in found}
 
 
 def _erased(store: Store, connection: Connection, session_ids: Iterable[str]) -> set[str]:

@@ -22,6 +22,7 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
 from stream_app.store.roles import PersonRole, Right
 from stream_app.store.sign_in_throttle import TooManyAttempts
+from stream_app.web.account_changes import WITH_PASSWORD
 from stream_app.web.passwords import hash_password, verify_password
 from stream_app.web.proxies import stated_account
 from stream_app.web.services import Services, ServicesDep
@@ -128,7 +129,8 @@ def signed_in(request: Request, services: Services) -> Person | None:
     settings = services.settings
     stated = stated_account(request, settings.web_user_header, settings.proxies)
     if stated is not None:
-        return services.people.find(stated)
+        person = services.people.find(stated)
+        return person if person is not None and person.role in WITH_PASSWORD else None
     cookie_token = request.session.get(SIGN_IN) if "session" in request.scope else None
     if not cookie_token:
         return None

@@ -26,6 +26,8 @@ from starlette.concurrency import run_in_threadpool
 
 from stream_app.contracts.events import Event, Turn, decode
 from stream_app.contracts.numbering import MAX_SEQ, lacks_seq, with_seq
+from stream_app.core import origin
+from stream_app.core.origin import Origin
 from stream_app.errors import BrokerUnavailable, ContractError
 from stream_app.store import ingest_keys, turn_numbers
 from stream_app.store.ingest_keys import Known, Request
@@ -142,8 +144,8 @@ def _plan(
     """Validate, claim the key and number the turns. Slow: call it in a thread."""
     now = datetime.now(UTC)
     results, valid = _validate(services, raw, now)
-    if person.sends.limits:
-        _refuse_out_of_scope(services, person, results, valid)
+    sender = turn_numbers.owner_of(person.name, person.sends.limits)
+    _refuse_other_sessions(services, person, sender, results, valid)
     turns = {
         index: turn
         for index, each in valid.items()
@@ -151,7 +153,7 @@ def _plan(
     }
     store = services.store
     if request is None and (
-        not turns or turn_numbers.numbered_by_producers(store, list(turns.values()))
+        not turns or turn_numbers.numbered_by_producers(store, list(turns.values()), sender)
     ):
         _set_numbers(results, {i: turn.seq for i, turn in turns.items()})
         return _Plan(results, valid)
@@ -160,15 +162,29 @@ def _plan(
             known = ingest_keys.find(store, connection, request, now)
             if known is not None:
                 return _Plan(_of_repeated(known, results, valid), valid, known.answered)
-        numbered = turn_numbers.assign(store, connection, list(turns.values()), now)
+        numbered = turn_numbers.assign(store, connection, list(turns.values()), now, sender)
         for index, each in zip(turns, numbered, strict=True):
             code, detail = each.refusal, None
             if code is not None:
                 detail = turn_numbers.REFUSALS[code]
             results[index] = replace(results[index], seq=each.seq, code=code, detail=detail)
+        _refuse_rest_of_taken(results, valid)
         if request is not None:
             ingest_keys.plan(connection, request, _stored(results))
     return _Plan(results, valid)
+
+
+def _refuse_rest_of_taken(results: list[EventResult], valid: dict[int, _Valid]) -> None:
+    """Refuse the other events of sessions that somebody else has begun since they were checked."""
+    taken = {
+        each.event.session_id
+        for index, each in valid.items()
+        if results[index].code == turn_numbers.TAKEN
+    }
+    for index, each in valid.items():
+        if each.event.session_id in taken and results[index].code is None:
+            detail = turn_numbers.REFUSALS[turn_numbers.TAKEN]
+            results[index] = replace(results[index], code=turn_numbers.TAKEN, detail=detail)
 
 
 def _of_repeated(
@@ -216,15 +232,43 @@ def _validate(
     return results, valid
 
 
-def _refuse_out_of_scope(
-    services: Services, person: Person, results: list[EventResult], valid: dict[int, _Valid]
+def _refuse_other_sessions(
+    services: Services,
+    person: Person,
+    sender: str,
+    results: list[EventResult],
+    valid: dict[int, _Valid],
 ) -> None:
-    """Refuse events of sessions that the token may not send to. Reads the database."""
-    known = ingest_scope.origins(services.store, [each.event.session_id for each in valid.values()])
+    """Refuse events of sessions that the token may not send to, and contradictions of a session.
+
+    Reads the database, unless the token is not limited and no turn states an origin.
+    """
+    limited = bool(person.sends.limits)
+    asked = {
+        each.event.session_id
+        for each in valid.values()
+        if limited or any(origin.stated(each.event, name) for name in origin.NAMES)
+    }
+    if not asked:
+        return
+    owners = turn_numbers.owners(services.store, asked) if limited else {}
+    foreign = {session_id for session_id, owner in owners.items() if owner != sender}
+    # of the sender's own sessions no turn has to be stored yet; the first one stated the limits
+    own = Origin(person.sends.team, person.sends.domain, person.sends.channel)
+    known = dict.fromkeys(owners.keys() - foreign, own) | services.store.find_begun(list(asked))
     for index, each in valid.items():
-        detail = ingest_scope.refusal(person.sends, each.event, known)
-        if detail is not None:
-            code = ingest_scope.OUT_OF_SCOPE
+        event = each.event
+        detail = ingest_scope.refusal(person.sends, event, known, foreign)
+        code = ingest_scope.OUT_OF_SCOPE if detail is not None else None
+        if code is None and isinstance(event, Turn):
+            before = known.get(event.session_id, Origin())
+            try:
+                origin.refuse_contradiction(event, before)
+                if event.session_id not in foreign:
+                    known[event.session_id] = before.with_turn(event)
+            except ContractError as problem:
+                code, detail = problem.code, problem.detail
+        if code is not None:
             results[index] = replace(results[index], code=code, detail=detail)
 
 

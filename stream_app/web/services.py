@@ -2,7 +2,7 @@
 
 import threading
 from dataclasses import dataclass, field
-from typing import Annotated, cast
+from typing import Annotated, Final, cast
 
 from fastapi import Depends
 from starlette.requests import HTTPConnection
@@ -24,9 +24,17 @@ from stream_app.web.log_ends import LogEnds
 from stream_app.web.metrics import WebMetrics
 from stream_app.web.practice_model import PracticeModel
 from stream_app.web.publisher import Publisher
+from stream_app.web.rate_limits import RateLimit
 from stream_app.web.sign_in_queue import SignInQueue
 from stream_app.web.topic_reader import TopicReader
 from stream_app.web.unknown_senders import UnknownSenders
+
+EVENTS_PER_SECOND: Final = 2_000
+EVENTS_AT_ONCE: Final = 40_000
+"""Of an account over HTTP: programs that catch up after an outage send faster for a while."""
+CHECKS_PER_SECOND: Final = 2
+CHECKS_AT_ONCE: Final = 40
+"""Of drafts of alert rules, which are checked while somebody types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,8 @@ class Services:
     """Created once by ``bootstrap.web``; routes declare ``services: ServicesDep`` to get it.
 
     ``read_store``: the database that analyses read, which may be a replica. ``practice``: None if
-    it is switched off. ``trial_running``: held by a trial of alert rules.
+    it is switched off. ``trial_running``: held by a trial of alert rules. ``events_sent``,
+    ``rules_checked``: limits of each account.
     """
 
     settings: Settings
@@ -59,6 +68,12 @@ class Services:
     intents: KnownIntents = field(default_factory=KnownIntents)
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
     trial_running: threading.Lock = field(default_factory=threading.Lock)
+    events_sent: RateLimit = field(
+        default_factory=lambda: RateLimit(EVENTS_PER_SECOND, EVENTS_AT_ONCE)
+    )
+    rules_checked: RateLimit = field(
+        default_factory=lambda: RateLimit(CHECKS_PER_SECOND, CHECKS_AT_ONCE)
+    )
 
     def close(self) -> None:
         """Close all connections to the databases."""

@@ -5,7 +5,9 @@ reasons for the settings are in ``docs/decisions/0002-faust-delivery.md``.
 """
 
 import asyncio
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -75,6 +77,8 @@ class RapportApp(faust.App):
 
 def create(settings: Settings) -> RapportApp:
     """Create a Faust app without agents."""
+    # of this process alone: others on the machine must neither read it nor prepare it
+    folder = tempfile.mkdtemp(prefix="rapport-faust-")
     app = RapportApp(
         settings.kafka_group,
         broker=";".join(
@@ -104,13 +108,14 @@ def create(settings: Settings) -> RapportApp:
         table_standby_replicas=1,
         store="memory://",
         TableManager=NoTables,
-        datadir=Path(tempfile.gettempdir()) / "rapport-faust",  # stays empty, but Faust creates it
+        datadir=Path(folder),  # stays empty, but Faust needs one
         web_enabled=False,
         autodiscover=False,
         value_serializer="raw",
         key_serializer="raw",
         loghandlers=[],
     )
+    weakref.finalize(app, shutil.rmtree, folder, ignore_errors=True)
     app.batch_max = settings.batch_max
     app.fetch_wait = settings.kafka_fetch_wait
     return app

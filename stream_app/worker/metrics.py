@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from stream_app.core.pipeline import UNHEARD
+
 STAGES = ("decode", "encode", "load", "score", "commit", "publish")
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 60.0)
 TURN_SECONDS = (0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0)
@@ -164,6 +166,7 @@ class WorkerMetrics:
             self.intent_reloads.labels(outcome)
         self.events.labels(DEAD_LETTER)
         self.events.labels(UNSCORED)
+        self.events.labels(UNHEARD)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

@@ -7,7 +7,7 @@ source of truth.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final, TypeVar
@@ -27,12 +27,13 @@ from tenacity import (
 )
 
 from stream_app.contracts import plausible
-from stream_app.contracts.events import Event
+from stream_app.contracts.events import Event, SessionEnd, Turn
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import Output
 from stream_app.core.alerting import Alerting
 from stream_app.core.batch import BatchResult, ShadowScore
-from stream_app.core.pipeline import Pipeline, Received
+from stream_app.core.origin import Origin, refuse_contradiction
+from stream_app.core.pipeline import UNHEARD, Pipeline, Received
 from stream_app.core.ports import Encoding, LogPosition, Message, SessionStore
 from stream_app.core.session_state import SessionState, Versioned
 from stream_app.errors import (
@@ -213,6 +214,8 @@ class BatchProcessor:
         )
         self._stored.update({(at.topic, at.partition): at.next_offset for at in positions})
         self._report_rules()
+        if unheard := committed.result.counts[UNHEARD]:
+            log.error("session.unheard", turns=unheard)
         for fate, count in committed.result.counts.items():
             self.metrics.events.labels(fate).inc(count)
         for item in committed.result.dead_letters:
@@ -346,6 +349,9 @@ class BatchProcessor:
             unknown = [key for key in session_ids if key not in states]
             erased = self._erased(unknown)
             states |= self._withdrawn_before(unknown)
+            begun = self.retrying(lambda: self._store.find_begun(unknown))
+            batch = [_compared(received, begun) for received in batch]
+            self._note_begun(batch, states, begun)
         with self.metrics.timed("score"), self._tracing.stage("score", batch):
             kept = [received for received in batch if _session_of(received) not in erased]
             result = self._pipeline.process(kept, states)
@@ -400,6 +406,20 @@ class BatchProcessor:
             )
             for key, version in found.items()
         }
+
+    def _note_begun(
+        self, batch: list[Received], states: States, begun: Mapping[str, Origin]
+    ) -> None:
+        """Add states of sessions that have turns but no state under this bundle, and now an end.
+
+        Otherwise the end would be one before the first turn.
+        """
+        bundle = self._pipeline.bundle_id
+        for received in batch:
+            if isinstance(end := received.event, SessionEnd) and end.session_id in begun:
+                new = Versioned(SessionState(end.session_id, bundle, undecided=True))
+                state = states.setdefault(end.session_id, new).state
+                state.started_at = begun[end.session_id].started_at
 
     def _states(self, session_ids: list[str]) -> dict[str, Versioned]:
         cached = {key: self.cache.get(key) for key in session_ids}
@@ -631,6 +651,18 @@ class BatchProcessor:
 
 def _sessions_of(batch: Iterable[Received]) -> list[str]:
     return sorted({key for received in batch if (key := _session_of(received)) is not None})
+
+
+def _compared(received: Received, begun: Mapping[str, Origin]) -> Received:
+    """The event, or its error if it is a turn that contradicts its stored session."""
+    turn = received.event
+    if not isinstance(turn, Turn) or turn.session_id not in begun:
+        return received
+    try:
+        refuse_contradiction(turn, begun[turn.session_id])
+    except ContractError as problem:
+        return structs.replace(received, event=problem)
+    return received
 
 
 def _session_of(received: Received) -> str | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from typer.testing import CliRunner, Result
 
 from stream_app.cli import app
@@ -145,6 +146,33 @@ def test_notes_of_staff_are_decrypted_and_their_names_left_out(
     archive, _ = exported(CLIENT, tmp_path / "client.zip")
     [action] = archive["alert_actions"]
     assert (action["note"], action["person"]) == (note, "staff")
+
+
+def test_an_archive_has_no_names_of_staff_in_any_column(store: Store, tmp_path: Path) -> None:
+    for name in ("Nora", "O'Brien.K"):
+        judging.supervisor(store, name)
+    alert = next(row for row in rows(store, tables.alerts) if row["session_id"] == "north-0")
+    alert_actions.record_action(
+        store,
+        ALL_SESSIONS,
+        alert["episode_id"],
+        ActionKind.NOTE,
+        "Nora",
+        note="nora told O'Brien.K; the norand list is hers",
+    )
+    audit.record(store, "Nora", audit.AuditAction.ASSIGN, "north-0", "to O'Brien.K")
+    step = {"alert_id": alert["alert_id"], "step": 0, "session_id": "north-0", "attempts": 0}
+    now = datetime(2026, 1, 5, tzinfo=UTC)
+    with store.transaction() as connection:
+        people_on_call = [{"recipient": "Dr. Unknown", "target": "phone of Nora"}]
+        values = [{**step, "due_at": now, "state": "sent", **each} for each in people_on_call]
+        connection.execute(sa.insert(tables.escalations), values)
+    archive, _ = exported(CLIENT, tmp_path / "client.zip")
+    everything = json.dumps(archive)
+    assert "norand list" in everything, "other words stay"
+    for name in ("Nora", "nora ", "O'Brien", "Dr. Unknown"):
+        assert name not in everything
+    assert archive["escalations"][0]["recipient"] == "staff"
 
 
 def test_comments_of_raters_are_exported_for_those_they_are_about(

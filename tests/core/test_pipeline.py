@@ -1,5 +1,7 @@
 """Results of batches: consent, duplicates, ends, outcomes, dead letters, idle sessions."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from stream_app.contracts.scores import AlertState, SessionStatus, Stage
@@ -7,10 +9,10 @@ from stream_app.core.batch import BatchResult
 from stream_app.core.environment import Policy
 from stream_app.core.pipeline import Pipeline
 from stream_app.core.ports import Encoding
-from stream_app.core.session_state import Versioned, pack, unpack
+from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.core.window import WindowPolicy
 from tests.fakes import FakeScorer, end, outcome, received, turn
-from tests.rule_texts import EAGER
+from tests.rule_texts import EAGER, SHIPPED
 
 
 def pipeline(**changes: object) -> Pipeline:
@@ -163,7 +165,8 @@ def test_a_conflicting_duplicate_is_dead_lettered_and_the_first_is_kept() -> Non
 
 
 def test_after_the_end_only_duplicates_and_late_turns_are_accepted() -> None:
-    log = [turn(seq=0), turn(seq=2), end(), turn(seq=0), turn(seq=1), turn(seq=3), end()]
+    new = turn(seq=3, occurred_at="2026-01-05T11:00:01Z")
+    log = [turn(seq=0), turn(seq=2), end(), turn(seq=0), turn(seq=1), new, end()]
     result = processed(log)
     assert [a.letter.reason for a in result.dead_letters] == ["after-end"]
     assert [(stored.turn.seq, stored.late) for stored in result.turns] == [
@@ -173,6 +176,69 @@ def test_after_the_end_only_duplicates_and_late_turns_are_accepted() -> None:
     ]
     assert final_rows(result) == [0, 1, 2]
     assert result.counts["duplicate"] == 2
+
+
+def test_an_end_before_the_first_turn_does_not_close_the_session() -> None:
+    log = [turn(seq=n) for n in range(6)]
+    for early in ([end()], [end(occurred_at="2026-01-01T00:00:00Z"), end()]):
+        result = processed([*early, *log])
+        assert result.dead_letters == []
+        assert result.turn_scores == processed(log).turn_scores
+        [session] = result.session_scores
+        assert (session.status, session.turns) == (SessionStatus.OPEN, 6)
+
+
+def test_an_early_end_that_is_read_again_still_has_no_effect() -> None:
+    early = end(occurred_at="2026-01-01T00:00:00Z")
+    result = processed([early, turn(), early, turn(seq=1), end()])
+    assert result.dead_letters == []
+    assert (result.counts["early-end"], result.counts["duplicate"]) == (1, 1)
+    assert [session.status for session in result.session_scores] == [SessionStatus.CLOSED]
+
+
+def test_crisis_language_alerts_whatever_an_end_has_overtaken() -> None:
+    log = [turn(seq=n, role="client", text="I want to kill myself.") for n in range(4)]
+    for place in range(5):
+        result = processed([*log[:place], end(), *log[place:]], rules=SHIPPED)
+        assert result.dead_letters == []
+        firing = {alert.rule for alert in result.alerts if alert.state is AlertState.FIRING}
+        assert "crisis-language" in firing, place
+        assert [stored.turn.seq for stored in result.turns] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("places", [1, 2, 3])
+def test_turns_that_an_end_overtook_are_scored_and_the_session_ends(places: int) -> None:
+    log = [turn(seq=n) for n in range(6)]
+    result = processed([*log[:-places], end(), *log[-places:]])
+    assert result.dead_letters == []
+    assert final_rows(result)[-1] == 5
+    scored = {(s.seq, s.stage) for s in result.turn_scores}
+    assert scored == {(n, stage) for n in range(6) for stage in Stage}
+    [session] = result.session_scores
+    assert (session.status, session.turns) == (SessionStatus.CLOSED, 6)
+    assert session.counsellor_turns == 3
+
+
+def test_an_alert_of_the_turn_that_an_end_overtook_is_raised_and_resolved() -> None:
+    result = processed([turn(seq=0), end(), turn(seq=1)], rules=EAGER)
+    assert [alert.state for alert in result.alerts] == [
+        alert.state for alert in processed([turn(seq=0), turn(seq=1), end()], rules=EAGER).alerts
+    ]
+
+
+def test_a_session_that_an_earlier_release_closed_before_its_first_turn_goes_on() -> None:
+    states = {"s": Versioned(SessionState("s", FakeScorer().bundle_id, closed=True))}
+    states["s"].state.ended_at = datetime(2026, 1, 1, tzinfo=UTC)
+    result = pipeline().process(received([turn(seq=n) for n in range(4)]), states)
+    assert result.dead_letters == []
+    assert [session.status for session in result.session_scores] == [SessionStatus.OPEN]
+
+
+def test_turns_after_the_end_of_a_session_without_a_scored_turn_are_counted() -> None:
+    late = turn(seq=1, occurred_at="2026-01-05T11:00:01Z")
+    unheard = processed([turn(consent=None), end(), late, late])
+    assert unheard.counts["unheard"] == 2
+    assert processed([turn(), end(), late]).counts["unheard"] == 0
 
 
 def test_an_ended_session_raises_no_alert() -> None:

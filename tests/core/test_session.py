@@ -128,11 +128,15 @@ def test_an_outcome_needs_the_same_consent_and_stays_withheld() -> None:
     ]
 
 
+LATER = "2026-01-05T11:00:01+00:00"
+"""After the time of ``end()``."""
+
+
 @pytest.mark.parametrize(
     ("before", "event", "code"),
     [
         ([turn()], turn(text="Something else.", consent=False), "conflicting-duplicate"),
-        ([turn(), end()], turn(seq=1, consent=False), "after-end"),
+        ([turn(), end()], turn(seq=1, occurred_at=LATER, consent=False), "after-end"),
     ],
 )
 def test_a_refused_event_changes_nothing(before: list[bytes], event: bytes, code: str) -> None:

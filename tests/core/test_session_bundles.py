@@ -74,12 +74,12 @@ def test_sessions_of_several_bundles_share_a_batch_and_an_encoder() -> None:
     }
 
 
-def test_a_session_keeps_its_bundle_when_routes_or_facts_change() -> None:
+def test_a_session_keeps_its_bundle_when_routes_change() -> None:
     bundles, states = world(), {}
     pipeline = pipeline_of(bundles)
     run(pipeline, turn(seq=0, **NORTH), states=states)
     pipeline.adopt(BundlesInForce(bundles.default, bundles.routed, NO_ROUTES))
-    second = run(pipeline, turn(seq=1, team="south"), states=states)
+    second = run(pipeline, turn(seq=1), states=states)
     assert bundles_of(second) == {"s": {"north-1-fp32"}}
     assert states["s"].state.chosen == bundles.routed["north"].choice
     assert bundles_of(run(pipeline, turn("t", **NORTH))) == {"t": {"default-1-fp32"}}

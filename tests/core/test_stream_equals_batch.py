@@ -160,11 +160,13 @@ def test_idle_checks_in_between_do_not_matter(sessions: list[list[bytes]], every
     assert database.flush_idle().rows == ended(log, [])
 
 
-def next_time(log: list[Received], session_id: str) -> datetime | None:
-    """The time of the session's next turn or end."""
-    for received in log:
+def next_time(log: list[Received], start: int, session_id: str) -> datetime | None:
+    """The time of the session's next turn or end; repeated ones have no effect."""
+    before = {received.raw for received in log[:start]}
+    for received in log[start:]:
         event = received.event
-        if isinstance(event, Turn | SessionEnd) and event.session_id == session_id:
+        of_session = isinstance(event, Turn | SessionEnd) and event.session_id == session_id
+        if of_session and received.raw not in before:
             return event.occurred_at
     return None
 
@@ -175,13 +177,13 @@ def test_ticks_between_events_do_not_matter(
     sessions: list[list[bytes]], seed: int, every: int
 ) -> None:
     """A time rule fires with its deadline as time, whether a tick or an event detects it."""
-    closed = [[*log, end(name)] for name, log in zip("abc", sessions, strict=False)]
+    closed = [[*log, end(name, reason="over")] for name, log in zip("abc", sessions, strict=False)]
     log = interleaved(closed, seed)
     database = Database()
     for start in range(0, len(log), every):
         database.run(log[start : start + every], [])
         for name, raw in list(database.states.items()):
-            now = next_time(log[start + every :], name)
+            now = next_time(log, start + every, name)
             if now is not None:
                 database.store(PIPELINE.fire_due({name: Versioned(unpack(raw))}, now))
     assert database.flush_idle().rows == ended(log, [])

@@ -204,10 +204,24 @@ def test_start_and_last_activity_do_not_depend_on_the_order_of_turns() -> None:
 
 def test_facts_of_a_session_come_from_the_turns_that_state_them() -> None:
     log = [turn(seq=0), turn(seq=1, domain="peer-support", team="t"), turn(seq=2, channel="chat")]
-    state = processed([*log, turn(seq=3, team="other", lang="en")]).sessions["s"].state
+    state = processed([*log, turn(seq=3, team="t", lang="en")]).sessions["s"].state
     assert (state.domain, state.team, state.channel, state.lang) == (
         "peer-support",
         "t",
         "chat",
         "en",
     )
+
+
+@pytest.mark.parametrize("name", ["team", "domain", "channel"])
+def test_a_turn_that_contradicts_its_session_is_refused(name: str) -> None:
+    known = {"team": "north", "domain": "counselling", "channel": "chat"}
+    other = {"team": "south", "domain": "peer-support", "channel": "voice"}[name]
+    result = processed([turn(**known), turn(seq=1, **{name: other}), turn(seq=1)])
+    [aside] = result.dead_letters
+    assert aside.letter.reason == "contradicts-session"
+    assert name in aside.letter.detail
+    assert other not in aside.letter.detail
+    assert [stored.turn.seq for stored in result.turns] == [0, 1]
+    state = result.sessions["s"].state
+    assert (state.team, state.domain, state.channel) == tuple(known.values())

@@ -101,7 +101,8 @@ def test_seq_backwards_conflict_and_turn_after_the_end(service: Service) -> None
         {"type": "session_end", "session_id": "s", "occurred_at": "2026-01-05T11:00:00Z"}
     ).encode()
     log = [turn(seq=0), turn(seq=1, role="agent"), turn(seq=0), turn(seq=1, text="Something else.")]
-    log += [turn(seq=2), end, turn(seq=2), turn(seq=3), turn(session_id="next")]
+    log += [turn(seq=2), end, turn(seq=2)]
+    log += [turn(seq=3, occurred_at="2026-01-05T11:00:01Z"), turn(session_id="next")]
     service.send(log)
     service.wait_for(
         lambda: {row["session_id"] for row in service.rows(tables.turns)} == {"s", "next"},

@@ -30,6 +30,7 @@ FIRES: Final[dict[str, dict[str, str]]] = {
     "RapportUnprocessableEvents": {
         'rapport_dead_letters_total{reason="unprocessable"}': "0x20 1x40"
     },
+    "RapportSessionUnheard": {'rapport_events_total{fate="unheard"}': "0x20 1x40"},
     "RapportDeadLetters": {'rapport_events_total{fate="dead-letter"}': "0x20 1x40"},
     "RapportRulesRefused": {'rapport_rule_reloads_total{outcome="refused"}': "0x20 1x40"},
     "RapportRoutesInvalid": {"rapport_routes_invalid": "0x20 1x40"},

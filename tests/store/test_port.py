@@ -208,5 +208,13 @@ def test_erased_sessions_are_deleted_and_recognised(kind: Kind) -> None:
     assert list(loaded(kind.other, "s", "t")) == ["t"]
 
 
+def test_sessions_with_a_turn_are_known_as_begun(kind: Kind) -> None:
+    kind.store.commit(process([turn(session_id="s", team="north"), end(session_id="t")]))
+    [(name, origin)] = kind.other.find_begun(["s", "t", "nobody"]).items()
+    assert (name, origin.team, origin.domain) == ("s", "north", None)
+    assert origin.started_at == datetime(2026, 1, 5, 10, tzinfo=UTC)
+    assert kind.store.find_begun([]) == {}
+
+
 def test_an_available_store_answers_a_ping(store: SessionStore) -> None:
     store.ping()

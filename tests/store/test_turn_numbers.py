@@ -15,6 +15,7 @@ from stream_app.store.turn_numbers import (
     BY_PRODUCER,
     ERASED,
     NO_NUMBER_LEFT,
+    TAKEN,
     Numbered,
     SentTurn,
     numbered_by_producers,
@@ -23,12 +24,14 @@ from tests.store.batches import process, turn
 from tests.store.reading import rows
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+ME, OTHER = (turn_numbers.owner_of(name, []) for name in ("me", "other"))
 
 
-def assign(store: Store, *sent: tuple[str, int | None]) -> list[int | str | None]:
+def assign(store: Store, *sent: tuple[str, int | None], sender: str = ME) -> list[int | str | None]:
     """Numbers, or the codes of refusals."""
+    turns = [SentTurn(*each) for each in sent]
     with store.transaction() as connection:
-        found = turn_numbers.assign(store, connection, [SentTurn(*each) for each in sent], NOW)
+        found = turn_numbers.assign(store, connection, turns, NOW, sender)
     return [each.refusal or each.seq for each in found]
 
 
@@ -67,10 +70,10 @@ def test_a_session_has_numbers_of_its_producer_or_of_the_gateway(store: Store) -
     store.commit(process([turn(session_id="on the topic")]))
     assert assign(store, ("on the topic", None), ("on the topic", 1)) == [BY_PRODUCER, 1]
     of_producers = [SentTurn("own", 6), SentTurn("on the topic", 2)]
-    assert numbered_by_producers(store, of_producers)
-    assert numbered_by_producers(store, [])
+    assert numbered_by_producers(store, of_producers, ME)
+    assert numbered_by_producers(store, [], ME)
     for sent in (SentTurn("own", None), SentTurn("ours", 1), SentTurn("new", 0)):
-        assert not numbered_by_producers(store, [*of_producers, sent])
+        assert not numbered_by_producers(store, [*of_producers, sent], ME)
 
 
 def test_numbers_continue_after_the_stored_turns_of_a_restored_database(store: Store) -> None:
@@ -170,5 +173,27 @@ def test_keys_expire_after_a_day_and_numbers_with_their_session(store: Store) ->
 def test_a_refused_turn_takes_no_number(store: Store) -> None:
     with store.transaction() as connection:
         sent = [SentTurn("s", None), SentTurn("s", 9), SentTurn("s", None)]
-        numbered = turn_numbers.assign(store, connection, sent, NOW)
+        numbered = turn_numbers.assign(store, connection, sent, NOW, ME)
     assert numbered == [Numbered(0), Numbered(None, BY_GATEWAY), Numbered(1)]
+
+
+def test_a_session_belongs_to_who_began_it(store: Store) -> None:
+    assert assign(store, ("numbered", 0), ("counted", None)) == [0, 0]
+    for seq in (1, None):
+        assert assign(store, ("numbered", seq), ("counted", seq), sender=OTHER) == [TAKEN, TAKEN]
+    assert not numbered_by_producers(store, [SentTurn("numbered", 1)], OTHER)
+    assert assign(store, ("numbered", 1), ("counted", None)) == [1, 1], "no number was taken"
+    assert turn_numbers.owners(store, ["numbered", "counted", "unknown"]) == {
+        "numbered": ME,
+        "counted": ME,
+    }
+
+
+def test_a_session_that_began_on_the_topic_belongs_to_nobody(store: Store) -> None:
+    store.commit(process([turn(session_id="on the topic")]))
+    assert assign(store, ("on the topic", 1)) == [1]
+    assert assign(store, ("on the topic", 2), sender=OTHER) == [2]
+
+
+def test_limits_of_a_token_are_a_part_of_the_owner() -> None:
+    assert turn_numbers.owner_of("pump", [("team", "north")]) != turn_numbers.owner_of("pump", [])

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import stat
 import tempfile
 import time
 from datetime import timedelta
@@ -78,9 +79,12 @@ async def test_the_app_uses_the_configured_group_and_brokers() -> None:
     assert conf.broker_credentials is None
 
 
-async def test_fausts_data_folder_is_not_in_the_working_directory() -> None:
-    conf = faust_app.create(settings()).conf
-    assert conf.datadir.parent == conf.tabledir.parents[2] == Path(tempfile.gettempdir())
+async def test_fausts_data_folder_is_private_and_of_this_worker_alone() -> None:
+    apps = [faust_app.create(settings()) for _ in range(2)]
+    parents = [(app.conf.datadir, *app.conf.datadir.parents) for app in apps]
+    own = [next(p for p in each if p.parent == Path(tempfile.gettempdir())) for each in parents]
+    assert own[0] != own[1]
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in own] == [0o700, 0o700]
 
 
 def test_assigned_partitions_are_those_of_the_topic() -> None:

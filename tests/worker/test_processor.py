@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from msgspec import structs
+from structlog.testing import capture_logs
 
 from stream_app.contracts.cloudevents import binary_headers
 from stream_app.contracts.events import decode
@@ -362,3 +364,54 @@ def test_a_cloud_event_that_contradicts_its_data_is_dead_lettered(
     assert rows(store, tables.turns) == []
     assert handle(processor(store), [turn()], headers).result.dead_letters == []
     assert len(rows(store, tables.turns)) == 1
+
+
+def test_an_end_before_its_session_is_kept_without_effect(open_prepared: Open) -> None:
+    store = open_prepared()
+    early = end(occurred_at="2026-01-01T00:00:00Z")
+    handle(processor(store), [early])
+    worker = processor(store)
+    handle(worker, [early, *(turn(seq) for seq in range(4))])
+    assert [row["seq"] for row in rows(store, tables.turns)] == [0, 1, 2, 3]
+    assert {row["status"] for row in rows(store, tables.session_scores)} == {"open"}
+    handle(worker, [end()])
+    assert {row["status"] for row in rows(store, tables.session_scores)} == {"closed"}
+
+
+def test_an_end_closes_a_session_whose_state_has_expired(open_prepared: Open) -> None:
+    store = open_prepared()
+    handle(processor(store), [turn(0), turn(1)])
+    with store.transaction() as connection:
+        connection.execute(sa.delete(tables.session_states))
+    handle(processor(store), [end()])
+    [session] = rows(store, tables.sessions)
+    assert session["ended_at"] is not None
+    assert {row["status"] for row in rows(store, tables.session_scores)} == {"closed"}
+
+
+def test_turns_after_the_end_of_a_session_that_nobody_watches_alert_the_operator(
+    open_prepared: Open,
+) -> None:
+    worker = processor(open_prepared())
+    after = turn(1, occurred_at="2026-01-05T11:00:01Z")
+    with capture_logs() as logged:
+        handle(worker, [turn(0, consent=None), end(), after])
+    found = worker.metrics.registry.get_sample_value("rapport_events_total", {"fate": "unheard"})
+    assert found == 1
+    assert [entry["turns"] for entry in logged if entry["event"] == "session.unheard"] == [1]
+
+
+def test_a_turn_that_contradicts_a_stored_session_without_a_state_is_refused(
+    open_prepared: Open,
+) -> None:
+    """Its state has expired or belongs to another bundle."""
+    store = open_prepared()
+    handle(processor(store), [turn(0, team="north")])
+    with store.transaction() as connection:
+        connection.execute(sa.delete(tables.session_states))
+    other = turn(1, team="south", speaker_id="spy@example.org")
+    committed = handle(processor(store), [other, turn(1, team="north")])
+    assert [a.letter.reason for a in committed.result.dead_letters] == ["contradicts-session"]
+    [session] = rows(store, tables.sessions)
+    assert session["team"] == "north"
+    assert [row["seq"] for row in rows(store, tables.turns)] == [0, 1]

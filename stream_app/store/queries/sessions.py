@@ -113,7 +113,10 @@ class SessionCard:
     started_at: datetime | None
     last_activity_at: datetime | None
     ended_at: datetime | None
-    end_reason: str | None
+    end_reason: Annotated[
+        str | None,
+        Field(description="From the event, redacted; only for who may read transcripts"),
+    ]
     turns: int
     counsellor_turns: int
     late_turns: int
@@ -374,7 +377,7 @@ def _end_reasons(
         row["session_id"]: row["end_reason"] for row in found if row["end_reason"] is not None
     }
     keys = store.keys.load(connection, sorted(stored))
-    return {
+    reasons = {
         session_id: session_keys.unseal_or_none(
             keys.get(session_id),
             reason,
@@ -382,6 +385,8 @@ def _end_reasons(
         )
         for session_id, reason in stored.items()
     }
+    # earlier releases stored it as it was sent
+    return {key: value and store.privacy.redacted(value) for key, value in reasons.items()}
 
 
 RiskPoint = tuple[int, float, datetime]

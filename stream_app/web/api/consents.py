@@ -1,5 +1,6 @@
 """Consent of a session: its records, and a new one."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 from uuid import uuid4
@@ -62,10 +63,15 @@ class NewConsent(BaseModel):
 def consents_of_session(
     services: ServicesDep, person: Supervisor, session_id: SessionId
 ) -> SessionConsent:
-    """Consent of a session and its records, also if the session is hidden."""
+    """Consent of a session and its records, also if the session is hidden.
+
+    Tokens that may not read transcripts get `source: null`.
+    """
     found = _known(services, person, session_id)
     services.accesses.record(person.name, AuditAction.READ_RECORDS, "consents", session_id)
-    return found
+    if person.reads_transcripts:
+        return found
+    return replace(found, records=[replace(record, source=None) for record in found.records])
 
 
 @router.post(f"/{SESSION_ID}/consents", status_code=202)

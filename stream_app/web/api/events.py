@@ -98,7 +98,8 @@ async def send_events(
     Each event is validated separately: invalid events are refused with a reason, the others are
     accepted. An accepted event is stored on all in-sync replicas. Requires the role `ingest`. A
     token may be limited to a team, a domain or a channel: other sessions' events are refused with
-    the code `out-of-scope`.
+    the code `out-of-scope`. A session belongs to the account and limits of the token that sent its
+    first turn (`session-taken`), and keeps its team, domain and channel (`contradicts-session`).
 
     Turns may be sent without `seq`: they are numbered in the order in which they arrive, and
     `results` has the numbers. A session has turns with numbers or turns without, never both
@@ -111,6 +112,7 @@ async def send_events(
     """
     content_type = _content_type(request)
     raw = await run_in_threadpool(_split, content_type, await _body(request))
+    services.events_sent.count(person.name, len(raw))
     return await ingest.send_batch(services, person, raw, bare_key(idempotency_key))
 
 

@@ -20,7 +20,7 @@ from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import Exporter, TextExporter, needs
 from stream_app.web.exports import convokit, paging
 from stream_app.web.exports.alerts import ALERTS, alert_rows
-from stream_app.web.exports.columns import SESSIONS, Column, Row, turn_columns
+from stream_app.web.exports.columns import Column, Row, session_columns, turn_columns
 from stream_app.web.exports.files import as_attachment, as_file
 from stream_app.web.exports.formats import MEDIA_TYPES, Format
 from stream_app.web.exports.judgements import (
@@ -125,7 +125,7 @@ def _file(
 @router.get(
     "/sessions",
     response_class=StreamingResponse,
-    responses=_file(list(MEDIA_TYPES.values()), SESSIONS),
+    responses=_file(list(MEDIA_TYPES.values()), session_columns(with_text=True)),
 )
 @needs(Right.READ_SCORES)
 def export_sessions(
@@ -133,13 +133,19 @@ def export_sessions(
     person: TextExporter,
     chosen: SessionFilterDep,
     wanted: ChosenFormat = Format.CSV,
+    text: Annotated[
+        bool,
+        Query(description="Include the redacted `end_reason`; every session read is audited"),
+    ] = False,
     study: Study = None,
 ) -> StreamingResponse:
     """One row per session. In CSV, text that looks like a formula is prefixed with `'`."""
-    grant = _grant(services, person, study, text=False)
+    grant = _grant(services, person, study, text=text)
     _audit(services, person, f"sessions as {wanted.value}{grant.words}")
-    pages = paging.session_rows(services.store, person, chosen)
-    return as_file(wanted, SESSIONS, pages, "sessions")
+    pages = paging.session_rows(
+        services.store, person, chosen, with_text=grant.with_text, study=grant.study
+    )
+    return as_file(wanted, session_columns(with_text=grant.with_text), pages, "sessions")
 
 
 @router.get(

@@ -71,8 +71,9 @@ def rules_in_force(services: ServicesDep, _: RuleReader) -> RulesInForce:
 
 @router.post("/check")
 @needs(Right.READ_SCORES)
-def check_draft(services: ServicesDep, _: RuleReader, draft: Draft) -> Checked:
+def check_draft(services: ServicesDep, person: RuleReader, draft: Draft) -> Checked:
     """Check a text like `rapport rules check`; problems have line and column."""
+    services.rules_checked.count(person.name)
     return rule_changes.check(services, draft.text)
 
 

@@ -116,15 +116,20 @@ def history_of_session(
 @router.get(f"/{SESSION_ID}")
 @needs(Right.READ_SCORES)
 def one_session(services: ServicesDep, person: Member, session_id: SessionId) -> SessionCard:
-    """One session with its current aggregates and its risk after each counsellor turn."""
+    """One session with its current aggregates and its risk after each counsellor turn.
+
+    Roles and tokens that may not read transcripts get `end_reason: null`.
+    """
     card = _card(services, person, session_id)
     services.accesses.record(person.name, AuditAction.READ_SCORES, "session", session_id)
     return redact_for(person, card)
 
 
 def redact_for(person: Person, card: SessionCard) -> SessionCard:
-    """Remove the counsellors' pseudonyms if the person is an analyst."""
-    return replace(card, counsellors=[]) if person.role is PersonRole.ANALYST else card
+    """Remove pseudonyms if the person is an analyst, and words from who may not read text."""
+    if person.role is PersonRole.ANALYST:
+        card = replace(card, counsellors=[])
+    return card if person.reads_transcripts else replace(card, end_reason=None)
 
 
 def _card(services: Services, person: Person, session_id: str) -> SessionCard:

@@ -77,6 +77,7 @@ def draft(
 @router.post("/draft/check")
 def check(request: Request, services: ServicesDep, person: RuleReader, text: Text) -> Response:
     """Check a draft."""
+    services.rules_checked.count(person.name)
     lines = _lines(text)
     found = rule_changes.check(services, lines)
     return _draft(request, person, services, Draft(lines, found))

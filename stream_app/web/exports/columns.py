@@ -61,7 +61,6 @@ SESSIONS: Final = [
         ("started_at", _TIME, "Time of the first turn, UTC"),
         ("last_activity_at", _TIME, "Time of the last turn, UTC"),
         ("ended_at", _TIME, "Time of the session's end, UTC"),
-        ("end_reason", _TEXT, "From the event"),
         ("counsellors", _INTEGER, "Number of counsellors"),
         ("turns", _INTEGER, "Number of scored turns"),
         ("counsellor_turns", _INTEGER, "Of these, counsellor turns"),
@@ -113,6 +112,9 @@ SESSIONS: Final = [
         ("miti_counts", _JSON, "Expected number of volleys with a code, by code"),
     ),
 ]
+_END_REASON: Final = Column(
+    "end_reason", _TEXT, "From the event, redacted; only with text, for who may read transcripts"
+)
 _TEXT_COLUMN: Final = Column(
     "text", _TEXT, "Redacted text; only for roles that may read transcripts, and approved studies"
 )
@@ -145,6 +147,11 @@ _JSON_PARTS: Final = columns_of(
 _LEVEL: Final = "Level 0-2; empty for client turns and abstentions"
 _PROBABILITY: Final = "0-1, probability"
 _INTENT: Final = "0-1, score of the intent; empty: the turn does not have it"
+
+
+def session_columns(*, with_text: bool) -> list[Column]:
+    """Columns of the session table."""
+    return [*SESSIONS, *([_END_REASON] if with_text else [])]
 
 
 def turn_columns(
@@ -195,8 +202,9 @@ def attributes_of(card: SessionCard) -> Row:
 
 
 def session_row(card: SessionCard) -> Row:
-    """Convert a session to a row of ``SESSIONS``."""
-    row: Row = {column.name: getattr(card, column.name, None) for column in SESSIONS}
+    """Convert a session to a row of ``session_columns``."""
+    columns = session_columns(with_text=True)
+    row: Row = {column.name: getattr(card, column.name, None) for column in columns}
     row["status"] = card.status.value
     row["counsellors"] = len(card.counsellors)
     for name, mechanism in card.mechanisms.items():

@@ -21,8 +21,8 @@ from stream_app.store.queries.sessions import SessionCard, SessionFilter
 from stream_app.store.queries.transcripts import TurnRead
 from stream_app.store.repository import Store
 from stream_app.web.exports.columns import (
-    SESSIONS,
     Column,
+    session_columns,
     session_row,
     speaker_numbering,
     turn_columns,
@@ -101,7 +101,9 @@ def corpus(
             yield buffer.drain()
         about = {"source": f"rapport {__version__}", "text": with_text}
         archive.writestr(f"{FOLDER}/corpus.json", msgspec.json.encode(about))
-        archive.writestr(f"{FOLDER}/index.json", msgspec.json.encode(_index(meta)))
+        archive.writestr(
+            f"{FOLDER}/index.json", msgspec.json.encode(_index(meta, with_text=with_text))
+        )
     yield buffer.drain()
 
 
@@ -158,14 +160,14 @@ def _meta_of_session(card: SessionCard) -> dict[str, Any]:
     return {**row, "consent": card.consent} if card.consent is not None else row
 
 
-def _index(meta: list[Column]) -> dict[str, Any]:
+def _index(meta: list[Column], *, with_text: bool) -> dict[str, Any]:
     def types(columns: list[Column]) -> dict[str, list[str]]:
         return {column.name: [_TYPES[column.kind]] for column in columns}
 
     return {
         "utterances-index": types(meta),
         "speakers-index": {"role": ["<class 'str'>"]},
-        "conversations-index": types(SESSIONS),
+        "conversations-index": types(session_columns(with_text=with_text)),
         "overall-index": {"source": ["<class 'str'>"], "text": ["<class 'bool'>"]},
         "version": 1,
         "vectors": [],

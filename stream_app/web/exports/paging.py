@@ -23,7 +23,8 @@ def cards(
 ) -> Iterator[list[SessionCard]]:
     """Yield pages of sessions, ordered by id.
 
-    If ``audit_detail`` is given, records with it that the text of these sessions was read.
+    If ``audit_detail`` is given, records with it that the text of these sessions was read;
+    otherwise the sessions have no words of their events.
     """
     cursor: str | None = None
     while True:
@@ -33,7 +34,11 @@ def cards(
         if audit_detail is not None:
             ids = [card.session_id for card in page.items]
             audit.record_all(store, person.name, AuditAction.READ_TRANSCRIPT, ids, audit_detail)
-        yield page.items
+        with_text = audit_detail is not None
+        yield [
+            replace(card, end_reason=_words(store, person, card.end_reason) if with_text else None)
+            for card in page.items
+        ]
         cursor = page.next_cursor
         if cursor is None:
             return
@@ -54,19 +59,28 @@ def turns(
     ):
         after = found[-1].seq
         yield [
-            replace(turn, text=_text(store, person, turn, with_text=with_text)) for turn in found
+            replace(turn, text=_words(store, person, turn.text) if with_text else None)
+            for turn in found
         ]
 
 
-def _text(store: Store, person: Person, turn: TurnRead, *, with_text: bool) -> str | None:
-    if turn.text is None or not with_text:
-        return None
-    return store.privacy.masked(turn.text) if person.role is PersonRole.STUDY else turn.text
+def _words(store: Store, person: Person, text: str | None) -> str | None:
+    """The text as this person may read it."""
+    studies = text is not None and person.role is PersonRole.STUDY
+    return store.privacy.masked(text) if text is not None and studies else text
 
 
-def session_rows(store: Store, person: Person, chosen: SessionFilter) -> Iterator[Sequence[Row]]:
+def session_rows(
+    store: Store,
+    person: Person,
+    chosen: SessionFilter,
+    *,
+    with_text: bool,
+    study: str | None = None,
+) -> Iterator[Sequence[Row]]:
     """Yield pages of session rows."""
-    for page in cards(store, person, chosen):
+    detail = for_study("export of sessions", study) if with_text else None
+    for page in cards(store, person, chosen, detail):
         yield [session_row(card) for card in page]
 
 

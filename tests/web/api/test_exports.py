@@ -16,8 +16,8 @@ from stream_app.inference.bundle import load
 from stream_app.store.people import Person
 from stream_app.store.queries.sessions import SessionFilter
 from stream_app.store.roles import PersonRole
-from stream_app.web.exports import columns, paging
-from stream_app.web.exports.columns import SESSIONS, turn_columns
+from stream_app.web.exports import paging
+from stream_app.web.exports.columns import SESSIONS, session_columns, turn_columns
 from tests.store.batches import turn
 from tests.web.api.conftest import WORDS
 from tests.web.server import Web
@@ -220,7 +220,7 @@ def test_a_convokit_corpus_for_an_analyst_has_scores_but_no_text(web: Web) -> No
 
 def test_every_column_has_a_description() -> None:
     heads = load().manifest.heads
-    for table in (columns.SESSIONS, turn_columns(heads, with_text=True)):
+    for table in (session_columns(with_text=True), turn_columns(heads, with_text=True)):
         names = [column.name for column in table]
         assert len(names) == len(set(names))
         assert all(column.meaning for column in table)

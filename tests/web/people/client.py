@@ -11,7 +11,7 @@ class Client:
     """Sends requests with a person's token."""
 
     def __init__(self, app: FastAPI, token: str, address: str = "http://rapport.test") -> None:
-        self._app = app
+        self.app = app
         self._address = address
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
@@ -29,7 +29,7 @@ class Client:
 
     def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self._app)
+            transport = httpx.ASGITransport(self.app)
             async with httpx.AsyncClient(
                 transport=transport, base_url=self._address, headers=self._headers
             ) as client:

@@ -82,7 +82,7 @@ def live(filled: Store) -> Store:
 
 
 def services_of(client: Client) -> Services:
-    services: Services = client._app.state.services
+    services: Services = client.app.state.services
     return services
 
 
@@ -92,7 +92,7 @@ def publish(client: Client) -> int:
 
 def limited(store: Store, as_: As, **limits: str) -> Client:
     token = People(store).create_token("desk", "limited", sends=IngestScope(**limits))
-    return Client(as_("")._app, token)
+    return Client(as_("").app, token)
 
 
 def page(as_: As, name: str) -> str:
@@ -333,7 +333,7 @@ def test_a_limited_token_confirms_only_sessions_within_its_limits(as_: As, live:
 def test_a_token_that_may_not_read_text_gets_no_notes(as_: As, live: Store) -> None:
     as_("sue").post(PATH, json=NOTE)
     scores = People(live).create_token("sue", "s", rights=frozenset({Right.READ_SCORES}))
-    client = Client(as_("")._app, scores)
+    client = Client(as_("").app, scores)
     assert client.get(PATH).status_code == 403
     assert client.post(PATH, json=NOTE).status_code == 403
 

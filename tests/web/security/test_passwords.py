@@ -50,6 +50,32 @@ def test_easily_guessed_passwords_are_refused_by_the_commands(filled: Store, wea
     assert People(filled).find("eve") is None
 
 
+@pytest.mark.parametrize(
+    "weak",
+    [
+        "Rapport2026!Rapport",
+        "Rapport-Summer-2026",
+        "R4pp0rt_Autumn_26!!",
+        "November2026November",
+        "Christmas-2026-12-24",
+        "WinterWinter!2027",
+        "Welcome2Rapport!2026",
+        "counselling-spring-27",
+    ],
+)
+def test_names_of_the_product_and_the_season_are_known(weak: str) -> None:
+    with pytest.raises(PersonError, match="too easy to guess"):
+        hash_new_password(weak, "pat")
+
+
+STRONG = (NEW, OLD, "winter in a kettle of herons", "8471-2093-5518-2237-66", "ÄÖÜ сорок герон")
+
+
+@pytest.mark.parametrize("strong", STRONG)
+def test_other_passwords_are_accepted(strong: str) -> None:
+    assert verify_password(strong, hash_new_password(strong, "pat"))
+
+
 def test_the_own_name_makes_a_password_easier_to_guess() -> None:
     name = "zwxqvkjhpfgm"
     with pytest.raises(PersonError, match="too easy to guess"):

@@ -9,8 +9,9 @@ from pydantic import SecretStr, ValidationError
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
-from stream_app.store.people import People
+from stream_app.store.people import People, Person
 from stream_app.store.repository import Store
+from stream_app.store.roles import PersonRole
 
 PROXY, STRANGER = "10.1.2.3", "10.9.9.9"
 Ask = Callable[..., "httpx.Response"]
@@ -100,3 +101,14 @@ async def test_forwarded_https_counts_only_from_the_proxy(app: FastAPI) -> None:
     for peer, secure in ((PROXY, True), (STRANGER, False)):
         answer = await ask(app, {"X-Forwarded-Proto": "https"}, peer, "/sign-in")
         assert ("strict-transport-security" in answer.headers) == secure
+
+
+async def test_the_header_names_no_program(app: FastAPI, filled: Store) -> None:
+    """Programs and studies have tokens alone: a proxy never signs them in."""
+    for role in (PersonRole.INGEST, PersonRole.STUDY):
+        all_teams = role is PersonRole.STUDY
+        People(filled).add(Person(f"of {role.value}", role, all_teams=all_teams), None)
+        for path in ("/api/v1/me", "/api/v1/events"):
+            answer = await ask(app, {"X-User": f"of {role.value}"}, path=path, method="POST")
+            assert answer.status_code in (401, 405), path
+        assert (await ask(app, {"X-User": f"of {role.value}"})).status_code == 401

@@ -164,7 +164,7 @@ def test_wrong_passwords_from_elsewhere_do_not_lock_out_known_addresses(
 
 
 def test_a_full_queue_is_rejected_immediately(filled: Store, as_: As, tmp_path: Path) -> None:
-    app = as_("")._app
+    app = as_("").app
     services = app.state.services
     going_on = threading.Event()
 
