@@ -479,6 +479,16 @@ class Settings(BaseSettings):
         return PlausibleTimes(self.earliest_event, timedelta(seconds=self.clock_tolerance))
 
     @property
+    def keep_text(self) -> timedelta:
+        """How long text is kept."""
+        return timedelta(days=self.keep_text_days)
+
+    @property
+    def keep_scores(self) -> timedelta:
+        """How long sessions are kept."""
+        return timedelta(days=self.keep_scores_days)
+
+    @property
     def turns_topic(self) -> str:
         """Topic of incoming events."""
         return f"{self.topic_prefix}.turns"

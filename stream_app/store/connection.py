@@ -29,6 +29,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from stream_app.errors import RolledBack, RowExists, RowRefused, StoreError, StoreUnavailable
 from stream_app.sealing.sources import OTHERS, OWNER_ONLY
 from stream_app.store import copying, statements, tables
+from stream_app.store.clocks import DatabaseClock
 from stream_app.store.rows import Row
 from stream_app.store.secrets import sqlite_file
 from stream_app.store.statements import as_json
@@ -59,7 +60,10 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.clock = DatabaseClock()
         server = engine.dialect.name == "postgresql"
+        if server:
+            event.listen(engine, "connect", self.clock.read_by)
         self._autocommit = (
             engine.execution_options(isolation_level="AUTOCOMMIT") if server else None
         )
