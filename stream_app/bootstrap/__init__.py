@@ -378,7 +378,7 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
             publisher=publisher,
             interventions=InterventionOutbox(opened, publisher, hub, settings.intervention_topic),
             metrics=WebMetrics(hub),
-            health=WebHealth(store(settings, connections=1), hub),
+            health=WebHealth(store(settings, connections=1), hub, opened),
             attempts=SignInThrottle(opened),
             identity_provider=IdentityProvider(settings) if settings.oidc_issuer else None,
             practice=practice_model(settings) if settings.practice else None,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakSet
 
 import msgspec
 import psycopg
@@ -24,6 +25,7 @@ from sqlalchemy.exc import (
     ProgrammingError,
     StatementError,
 )
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from stream_app.errors import RolledBack, RowExists, RowRefused, StoreError, StoreUnavailable
@@ -42,6 +44,7 @@ SQLITE_LOG_PAGES: Final = 4000
 PING_AFTER: Final = 1.0
 """Seconds without use after which a connection to a server is checked before it is used."""
 USED_AT: Final = "rapport_used_at"
+CURSORS: Final = "rapport_cursors"
 SCRUB_TRIES: Final = 3
 """Each waits for writers and readers as long as the busy timeout."""
 SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
@@ -61,6 +64,8 @@ class Database:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.clock = DatabaseClock()
+        self.cannot_write = False
+        """Whether the latest transaction that may write failed because of the database."""
         server = engine.dialect.name == "postgresql"
         if server:
             event.listen(engine, "connect", self.clock.read_by)
@@ -205,21 +210,47 @@ class Database:
         On PostgreSQL the statement is a transaction of its own: BEGIN and COMMIT would each wait
         for the database once more.
         """
-        return self.transaction() if self._autocommit is None else self._reading(self._autocommit)
+        if self._autocommit is None:
+            return self.transaction()
+        return self._reading(self._autocommit, writes=True)
 
-    @staticmethod
     @contextmanager
-    def _reading(engine: Engine) -> Iterator[Connection]:
-        with translate_errors(), engine.connect() as connection:
+    def _reading(self, engine: Engine, *, writes: bool = False) -> Iterator[Connection]:
+        with (
+            self._watched(writes=writes),
+            translate_errors(),
+            engine.connect() as connection,
+        ):
             yield connection
 
     @contextmanager
     def transaction(self, **options: Any) -> Iterator[Connection]:
         """A transaction whose driver errors become ``StoreError``; options are SQLAlchemy's."""
-        with translate_errors():
+        with self._watched(writes=not options.get(READ_ONLY, False)), translate_errors():
             connecting = self.engine.connect().execution_options(**options)
             with connecting as connection, connection.begin():
                 yield connection
+
+    @contextmanager
+    def _watched(self, *, writes: bool) -> Iterator[None]:
+        try:
+            yield
+        except RolledBack:
+            raise
+        except StoreUnavailable:
+            self.cannot_write = self.cannot_write or writes
+            raise
+        if writes:
+            self.cannot_write = False
+
+    def try_to_write(self) -> None:
+        """Begin a transaction that may write, over a connection of the pool.
+
+        Raises:
+            StoreUnavailable: no connection can be had, or it cannot write.
+        """
+        with self.transaction() as connection:
+            connection.execute(sa.text("SELECT 1"))
 
 
 @contextmanager
@@ -230,6 +261,10 @@ def translate_errors() -> Iterator[None]:
     except StatementError as problem:
         # `from None`: later lines of the driver's message may quote the row
         raise _store_error(problem) from None
+    except PoolTimeout:
+        raise StoreUnavailable(
+            "all connections of this process to the database are in use"
+        ) from None
 
 
 def open_engine(url: str, connections: int, overflow: int) -> Engine:
@@ -276,6 +311,9 @@ def open_engine(url: str, connections: int, overflow: int) -> Engine:
         json_deserializer=msgspec.json.decode,
         **pool,
     )
+    event.listen(engine, "after_cursor_execute", _note_cursor)
+    event.listen(engine, "rollback", _close_cursors)
+    event.listen(engine, "commit", _close_cursors)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_transaction)
@@ -371,6 +409,21 @@ def _ping_if_idle(connection: Any, record: ConnectionPoolEntry, _proxy: object) 
         connection.rollback()
     except psycopg.Error as problem:
         raise DisconnectionError from problem
+
+
+def _note_cursor(connection: Connection, cursor: Any, *_: object) -> None:
+    connection.info.setdefault(CURSORS, WeakSet()).add(cursor)
+
+
+def _close_cursors(connection: Connection) -> None:
+    """Close what a reader left open when an exception ended it between two rows.
+
+    The exception's traceback keeps the cursor, and with it SQLite's snapshot, beyond the end of the
+    transaction: the connection would read old rows and could not write.
+    """
+    if not connection.closed and not connection.invalidated:
+        for cursor in connection.info.pop(CURSORS, ()):
+            cursor.close()
 
 
 def _begin_transaction(connection: Connection) -> None:
