@@ -12,7 +12,7 @@ import msgspec
 import psycopg
 import sqlalchemy as sa
 import structlog
-from sqlalchemy import URL, Connection, Engine, Table, event
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, Table, event
 from sqlalchemy.exc import (
     ArgumentError,
     DataError,
@@ -54,6 +54,13 @@ _DATA_ERRORS: Final = ("22", "23", "54")
 """Classes of PostgreSQL's SQLSTATE: data exceptions, constraint violations, exceeded limits."""
 _ROLLED_BACK: Final = "40"
 """Class of PostgreSQL's SQLSTATE after a deadlock or a serialisation failure."""
+_READ_ONLY_STATE: Final = "25006"
+_LOST: Final = (_READ_ONLY_STATE, "25P03", "25P04")
+"""PostgreSQL: the server is read-only, as after a failover, or ended a transaction for its time."""
+READ_ONLY_SERVER: Final = (
+    "the database is read-only: it is a replica, or in recovery, or set so "
+    "(default_transaction_read_only)"
+)
 _KNOWN_KEYS: Final = ("23505", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE")
 """How PostgreSQL and SQLite say that a row with this key exists."""
 
@@ -129,9 +136,16 @@ class Database:
                 raise StoreError(SCHEMA_MISSING) from None
 
     def ping(self) -> None:
-        """Raise StoreUnavailable if the database does not answer."""
+        """Raise StoreUnavailable if the database does not answer, or a server refuses to write.
+
+        Then the connections are dropped: after a failover, new ones reach another server.
+        """
         with self.reading() as connection:
-            connection.execute(sa.text("SELECT 1"))
+            if connection.dialect.name == "sqlite":
+                connection.execute(sa.text("SELECT 1"))
+            elif connection.scalar(sa.text("SHOW transaction_read_only")) == "on":
+                connection.invalidate()
+                raise StoreUnavailable(READ_ONLY_SERVER)
 
     def scrub(self) -> bool:
         """Rewrite SQLite's file without what was deleted, and truncate its log.
@@ -319,6 +333,7 @@ def open_engine(url: str, connections: int, overflow: int) -> Engine:
         event.listen(engine, "begin", _begin_transaction)
     else:
         copying.enable(engine)
+        event.listen(engine, "handle_error", _drop_if_lost)
         event.listen(engine, "connect", _set_utc)
         event.listen(engine, "connect", _note_use)
         event.listen(engine, "checkin", _note_use)
@@ -393,6 +408,16 @@ def _set_utc(connection: Any, _record: object) -> None:
     connection.commit()
 
 
+def _drop_if_lost(context: ExceptionContext) -> None:
+    """Drop all connections if the server cannot be used for now; new ones may reach another."""
+    if _is_lost(context.original_exception):
+        context.is_disconnect = True
+
+
+def _is_lost(problem: BaseException | None) -> bool:
+    return getattr(problem, "sqlstate", None) in _LOST
+
+
 def _note_use(_connection: object, record: ConnectionPoolEntry) -> None:
     record.info[USED_AT] = time.monotonic()
 
@@ -440,7 +465,7 @@ def _store_error(problem: StatementError) -> StoreError:
     if _is_data_error(problem):
         kind = RowExists if _is_known_key(problem) else RowRefused
         return kind(f"the database rejected the statement: {_reason(problem)}")
-    if isinstance(problem, OperationalError | InterfaceError):
+    if isinstance(problem, OperationalError | InterfaceError) or _is_lost(problem.orig):
         return _unavailable(problem)
     if problem.connection_invalidated:
         return StoreUnavailable("the connection to the database was lost")
@@ -461,6 +486,8 @@ def _unavailable(problem: DBAPIError) -> StoreUnavailable:
     reason, state = _reason(problem), getattr(problem.orig, "sqlstate", None)
     if state is not None and str(state).startswith(_ROLLED_BACK):
         return RolledBack(f"another transaction was in the way: {reason}; try again")
+    if state == _READ_ONLY_STATE:
+        return StoreUnavailable(READ_ONLY_SERVER)
     if "certificate" in reason and not state:  # libpq's words
         return StoreUnavailable(
             f"the database's certificate was refused: {reason}; check the host, sslmode and "
