@@ -180,6 +180,11 @@ class Settings(BaseSettings):
         pattern=r"^[a-z_][a-z0-9_]{0,50}$",
         description="The role that may read the reporting views; PostgreSQL",
     )
+    database_prepare: bool = Field(
+        True,
+        description="Let PostgreSQL prepare repeated statements; false for a pooler in transaction "
+        "mode that is not recognised (PgBouncer is)",
+    )
     database_retry_for: float = Field(
         240.0, ge=0.0, description="How long to retry a commit before the worker exits"
     )

@@ -153,6 +153,7 @@ def _database(settings: Settings) -> str:
     try:
         store.ping()
         current, newest = schema.revisions(store)
+        pooled = store.is_pooled()
     finally:
         store.close()
     if current != newest:
@@ -160,7 +161,8 @@ def _database(settings: Settings) -> str:
             f"the schema is at {current or 'no revision'}, this release needs {newest}: "
             "run `rapport db upgrade`"
         )
-    return f"{masked_url(store.engine.url)}, schema {current}"
+    through = "; through a pooler: statements are not prepared" if pooled else ""
+    return f"{masked_url(store.engine.url)}, schema {current}{through}"
 
 
 def _views(settings: Settings) -> str:

@@ -147,6 +147,18 @@ class Database:
                 connection.invalidate()
                 raise StoreUnavailable(READ_ONLY_SERVER)
 
+    def is_pooled(self) -> bool:
+        """Whether a pooler such as PgBouncer answers for the server.
+
+        It gives its clients another process id than that of the server's session.
+        """
+        if self.engine.dialect.name == "sqlite":
+            return False
+        with self.reading() as connection:
+            pid = connection.scalar(sa.text("SELECT pg_backend_pid()"))
+            client: Any = connection.connection.driver_connection
+            return bool(pid != client.info.backend_pid)
+
     def scrub(self) -> bool:
         """Rewrite SQLite's file without what was deleted, and truncate its log.
 
@@ -281,7 +293,7 @@ def translate_errors() -> Iterator[None]:
         ) from None
 
 
-def open_engine(url: str, connections: int, overflow: int) -> Engine:
+def open_engine(url: str, connections: int, overflow: int, *, prepare: bool = True) -> Engine:
     """Create an engine from an SQLAlchemy URL.
 
     Of a server's connections, the one that was returned last is used next: it has prepared most
@@ -291,6 +303,7 @@ def open_engine(url: str, connections: int, overflow: int) -> Engine:
         url: the database.
         connections: how many are kept to a server.
         overflow: how many more may be open at a time; these are closed after use.
+        prepare: let a server prepare repeated statements; never done behind a recognised pooler.
 
     Raises:
         StoreError: the URL is invalid, or neither SQLite nor PostgreSQL.
@@ -335,6 +348,7 @@ def open_engine(url: str, connections: int, overflow: int) -> Engine:
         copying.enable(engine)
         event.listen(engine, "handle_error", _drop_if_lost)
         event.listen(engine, "connect", _set_utc)
+        event.listen(engine, "connect", _prepare_if_direct if prepare else _prepare_nothing)
         event.listen(engine, "connect", _note_use)
         event.listen(engine, "checkin", _note_use)
         event.listen(engine, "checkout", _ping_if_idle)
@@ -406,6 +420,22 @@ def _set_utc(connection: Any, _record: object) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET TIME ZONE 'UTC'")
     connection.commit()
+
+
+def _prepare_if_direct(connection: Any, record: object) -> None:
+    """Prepare no statements behind a pooler: its next transaction may be in another session.
+
+    There, a statement of this name is missing, or is that of another client.
+    """
+    with connection.cursor() as cursor:
+        [pid] = cursor.execute("SELECT pg_backend_pid()").fetchone()
+    connection.commit()
+    if pid != connection.info.backend_pid:
+        _prepare_nothing(connection, record)
+
+
+def _prepare_nothing(connection: Any, _record: object) -> None:
+    connection.prepare_threshold = None
 
 
 def _drop_if_lost(context: ExceptionContext) -> None:
