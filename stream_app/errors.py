@@ -16,6 +16,7 @@ RapportError
 │   ├── StaleState       another worker has updated the session since it was read
 │   ├── DatabaseWentBack an older database took the place of this one; read the log again
 │   └── SealingError     a key is missing, or a value cannot be decrypted
+├── ClocksDisagree       clocks of machine, database and broker differ by minutes
 ├── BrokerUnavailable    no Kafka broker answers
 ├── BadExpression        a rule's condition is not valid CEL [core.conditions]
 ├── RuleFileError        the file of alert rules is not valid [core.rule_file]
@@ -31,6 +32,7 @@ RapportError
 ├── LogReplaced          a topic was recreated with records in progress [worker.consumer]
 ├── PortInUse            a configured port is in use [health_server]
 ├── SessionHeld          a session on legal hold cannot be erased [store.holds]
+├── PurgeRefused         too many rows would expire at once [store.retention]
 ├── HoldError            a legal hold cannot be added or removed [store.holds]
 ├── NoSuchAlert          the alert does not exist, or not for this person [store.alert_actions]
 ├── NoSuchMute           the mute does not exist, or not for this person [store.alert_actions]
@@ -138,6 +140,16 @@ class DatabaseWentBack(StoreError):
 
 class SealingError(StoreError):
     """A key is missing or cannot be read, or a stored value cannot be decrypted with it."""
+
+
+class ClocksDisagree(RapportError):
+    """The clocks of this machine, the database and the broker differ by more than minutes."""
+
+    def __init__(self, difference: str) -> None:
+        super().__init__(
+            f"the clocks disagree: {difference}. Nothing is purged until they agree; check the "
+            "time synchronisation (NTP) of all machines"
+        )
 
 
 class BrokerUnavailable(RapportError):

@@ -180,6 +180,11 @@ class Settings(BaseSettings):
         pattern=r"^[a-z_][a-z0-9_]{0,50}$",
         description="The role that may read the reporting views; PostgreSQL",
     )
+    database_prepare: bool = Field(
+        True,
+        description="Let PostgreSQL prepare repeated statements; false for a pooler in transaction "
+        "mode that is not recognised (PgBouncer is)",
+    )
     database_retry_for: float = Field(
         240.0, ge=0.0, description="How long to retry a commit before the worker exits"
     )
@@ -477,6 +482,16 @@ class Settings(BaseSettings):
     def plausible_times(self) -> PlausibleTimes:
         """The range of accepted event times."""
         return PlausibleTimes(self.earliest_event, timedelta(seconds=self.clock_tolerance))
+
+    @property
+    def keep_text(self) -> timedelta:
+        """How long text is kept."""
+        return timedelta(days=self.keep_text_days)
+
+    @property
+    def keep_scores(self) -> timedelta:
+        """How long sessions are kept."""
+        return timedelta(days=self.keep_scores_days)
 
     @property
     def turns_topic(self) -> str:

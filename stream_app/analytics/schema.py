@@ -36,7 +36,7 @@ class Made(Struct, frozen=True):
 
 
 def upgrade(store: Store, read_role: str, bundle: Path | None = None) -> Made:
-    """Apply the migrations that are missing and make the views.
+    """Apply the migrations that are missing and make the views; other processes wait.
 
     Args:
         store: the open store.
@@ -46,14 +46,20 @@ def upgrade(store: Store, read_role: str, bundle: Path | None = None) -> Made:
     Raises:
         StoreError: the database refused.
     """
-    with store.transaction() as connection:
-        _drop(connection)
-    schema.upgrade(store, read_role=read_role)
-    return create_views(store, read_role, bundle)
+    with schema.one_at_a_time(store):
+        with store.transaction() as connection:
+            _drop(connection)
+        schema.upgrade(store, read_role=read_role)
+        return _create_views(store, read_role, bundle)
 
 
 def create_views(store: Store, read_role: str, bundle: Path | None = None) -> Made:
     """Recreate all views in one transaction and grant them to the read-only roles."""
+    with schema.one_at_a_time(store):
+        return _create_views(store, read_role, bundle)
+
+
+def _create_views(store: Store, read_role: str, bundle: Path | None) -> Made:
     with store.transaction() as connection:
         views = wanted(connection, bundle)
         _drop(connection)

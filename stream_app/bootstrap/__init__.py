@@ -275,7 +275,12 @@ def _open(settings: Settings, url: str, connections: int, overflow: int) -> Stor
     master = _source(MASTER_KEY, settings.master_key, settings.master_key_file)
     pseudonym = _source(PSEUDONYM_KEY, settings.pseudonym_key, settings.pseudonym_key_file)
     return open_store(
-        url, connections=connections, overflow=overflow, master=master, pseudonym=pseudonym
+        url,
+        connections=connections,
+        overflow=overflow,
+        master=master,
+        pseudonym=pseudonym,
+        prepare=settings.database_prepare,
     )
 
 
@@ -378,7 +383,7 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
             publisher=publisher,
             interventions=InterventionOutbox(opened, publisher, hub, settings.intervention_topic),
             metrics=WebMetrics(hub),
-            health=WebHealth(store(settings, connections=1), hub),
+            health=WebHealth(store(settings, connections=1), hub, opened),
             attempts=SignInThrottle(opened),
             identity_provider=IdentityProvider(settings) if settings.oidc_issuer else None,
             practice=practice_model(settings) if settings.practice else None,

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +32,7 @@ from stream_app.store import (
 from stream_app.store.audit import AuditAction
 from stream_app.store.baselines import StoredBaselines
 from stream_app.store.repository import Store
+from stream_app.store.retention import Schedule
 from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker import app as faust_app
 from stream_app.worker import erasing, schema_registry
@@ -128,7 +129,7 @@ def worker(
         metrics,
         rules,
         lambda: reload_baselines(core),
-        lambda now: purge_expired(settings, opened, now),
+        lambda now: purge_expired(settings, opened, now, agent.broker_clock.present()),
         lambda now: chain(
             restricted.remove(opened, settings.restrictions), update_rollups(opened, now)
         ),
@@ -166,20 +167,34 @@ def reload_baselines(core: Pipeline) -> None:
             each.environment.baselines.reload()
 
 
-def purge_expired(settings: Settings, store: Store, now: datetime) -> Iterator[Counter[str]]:
-    """Purge expired data in steps, if no process has done so today; yields counts by kind."""
-    if retention.claim_daily_run(store, now):
-        yield from retention.purge(
-            store,
-            now - timedelta(days=settings.keep_text_days),
-            now - timedelta(days=settings.keep_scores_days),
-            now,
-        )
-        if settings.archive is not None:
-            before = now - timedelta(days=settings.keep_scores_days)
-            for sessions in archived.expire(store, settings.archive, before):
-                yield Counter({"archived sessions": sessions})
-        store.scrub()
+def purge_expired(
+    settings: Settings,
+    store: Store,
+    now: datetime,
+    broker: tuple[datetime, datetime] | None = None,
+) -> Iterator[Counter[str]]:
+    """Purge expired data in steps, if no process has done so today; yields counts by kind.
+
+    ``now``: by this machine's clock; ``broker``: see ``clocks.check``.
+
+    Raises:
+        ClocksDisagree: this machine's, the database's and the broker's clocks do.
+        PurgeRefused: too much would expire at once.
+    """
+    planned = retention.due(store, settings.keep_text, settings.keep_scores, now, broker)
+    if planned is not None:
+        planned.check(store)
+        if retention.claim_daily_run(store, planned.now):
+            yield from purge(settings, store, planned)
+
+
+def purge(settings: Settings, store: Store, planned: Schedule) -> Iterator[Counter[str]]:
+    """Purge what has expired, in steps; yields counts by kind."""
+    yield from retention.purge(store, planned.text_before, planned.sessions_before, planned.now)
+    if settings.archive is not None:
+        for sessions in archived.expire(store, settings.archive, planned.sessions_before):
+            yield Counter({"archived sessions": sessions})
+    store.scrub()
 
 
 def apply_withdrawals(settings: Settings, store: Store, now: datetime) -> list[int]:

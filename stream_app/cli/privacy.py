@@ -47,6 +47,24 @@ def erase(
         typer.echo(line)
 
 
+@commands.command()
+def purge(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Purge what has expired, also if a worker refuses because it would be much at once."""
+    from stream_app.commands import purge as command
+
+    with command.open_purge(settings_for()) as (planned, carry_out):
+        for kind in planned:
+            typer.echo(f"{kind.expiring} of {kind.stored} {kind.what} have expired")
+        if not yes:
+            typer.confirm("This cannot be undone. Purge them?", abort=True)
+        removed = carry_out()
+    typer.echo(
+        ", ".join(f"{count} {what}" for what, count in removed.items()) or "nothing to purge"
+    )
+
+
 consent_commands = typer.Typer(
     no_args_is_help=True, help="Record consent that was given or withdrawn elsewhere."
 )

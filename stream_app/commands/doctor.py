@@ -26,6 +26,7 @@ from stream_app.notifications.rota import LOOK_AHEAD
 from stream_app.sealing.sources import readable_by_others
 from stream_app.settings import RulesSource, Settings
 from stream_app.store import (
+    clocks,
     encrypting,
     erasure_receipts,
     log_positions,
@@ -152,6 +153,7 @@ def _database(settings: Settings) -> str:
     try:
         store.ping()
         current, newest = schema.revisions(store)
+        pooled = store.is_pooled()
     finally:
         store.close()
     if current != newest:
@@ -159,7 +161,8 @@ def _database(settings: Settings) -> str:
             f"the schema is at {current or 'no revision'}, this release needs {newest}: "
             "run `rapport db upgrade`"
         )
-    return f"{masked_url(store.engine.url)}, schema {current}"
+    through = "; through a pooler: statements are not prepared" if pooled else ""
+    return f"{masked_url(store.engine.url)}, schema {current}{through}"
 
 
 def _views(settings: Settings) -> str:
@@ -380,11 +383,21 @@ def _kept(settings: Settings) -> str:
     store = bootstrap.store(settings)
     try:
         oldest = retention.oldest_text_stored_at(store)
+        newest = retention.newest_text_stored_at(store)
+        planned = retention.due(store, settings.keep_text, settings.keep_scores, datetime.now(UTC))
+        if planned is not None:
+            planned.check(store)
+        now = store.clock()
     finally:
         store.close()
-    if oldest is None:
+    if oldest is None or newest is None:
         return f"{retention_times}; no text is stored"
-    days = (datetime.now(UTC) - oldest).days
+    if newest > now + clocks.TOLERANCE:
+        raise RapportError(
+            f"text is dated {newest:%Y-%m-%d %H:%M} UTC, in the future: it was stored while a "
+            "clock was wrong, and is kept that much longer"
+        )
+    days = (now - oldest).days
     if days > settings.keep_text_days + GRACE_DAYS:
         raise RapportError(
             f"{retention_times}, but the oldest text is {days} days old: a worker purges text "

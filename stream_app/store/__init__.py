@@ -14,6 +14,7 @@ __all__ = [
     "baselines",
     "calibration_samples",
     "claims",
+    "clocks",
     "coaching_goals",
     "connection",
     "deliveries",

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakSet
 
 import msgspec
 import psycopg
 import sqlalchemy as sa
 import structlog
-from sqlalchemy import URL, Connection, Engine, Table, event
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, Table, event
 from sqlalchemy.exc import (
     ArgumentError,
     DataError,
@@ -24,11 +25,13 @@ from sqlalchemy.exc import (
     ProgrammingError,
     StatementError,
 )
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from stream_app.errors import RolledBack, RowExists, RowRefused, StoreError, StoreUnavailable
 from stream_app.sealing.sources import OTHERS, OWNER_ONLY
 from stream_app.store import copying, statements, tables
+from stream_app.store.clocks import DatabaseClock
 from stream_app.store.rows import Row
 from stream_app.store.secrets import sqlite_file
 from stream_app.store.statements import as_json
@@ -41,6 +44,7 @@ SQLITE_LOG_PAGES: Final = 4000
 PING_AFTER: Final = 1.0
 """Seconds without use after which a connection to a server is checked before it is used."""
 USED_AT: Final = "rapport_used_at"
+CURSORS: Final = "rapport_cursors"
 SCRUB_TRIES: Final = 3
 """Each waits for writers and readers as long as the busy timeout."""
 SCHEMA_MISSING: Final = "the database has no Rapport tables (or old ones): run `rapport db upgrade`"
@@ -50,6 +54,13 @@ _DATA_ERRORS: Final = ("22", "23", "54")
 """Classes of PostgreSQL's SQLSTATE: data exceptions, constraint violations, exceeded limits."""
 _ROLLED_BACK: Final = "40"
 """Class of PostgreSQL's SQLSTATE after a deadlock or a serialisation failure."""
+_READ_ONLY_STATE: Final = "25006"
+_LOST: Final = (_READ_ONLY_STATE, "25P03", "25P04")
+"""PostgreSQL: the server is read-only, as after a failover, or ended a transaction for its time."""
+READ_ONLY_SERVER: Final = (
+    "the database is read-only: it is a replica, or in recovery, or set so "
+    "(default_transaction_read_only)"
+)
 _KNOWN_KEYS: Final = ("23505", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE")
 """How PostgreSQL and SQLite say that a row with this key exists."""
 
@@ -59,7 +70,12 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.clock = DatabaseClock()
+        self.cannot_write = False
+        """Whether the latest transaction that may write failed because of the database."""
         server = engine.dialect.name == "postgresql"
+        if server:
+            event.listen(engine, "connect", self.clock.read_by)
         self._autocommit = (
             engine.execution_options(isolation_level="AUTOCOMMIT") if server else None
         )
@@ -120,9 +136,28 @@ class Database:
                 raise StoreError(SCHEMA_MISSING) from None
 
     def ping(self) -> None:
-        """Raise StoreUnavailable if the database does not answer."""
+        """Raise StoreUnavailable if the database does not answer, or a server refuses to write.
+
+        Then the connections are dropped: after a failover, new ones reach another server.
+        """
         with self.reading() as connection:
-            connection.execute(sa.text("SELECT 1"))
+            if connection.dialect.name == "sqlite":
+                connection.execute(sa.text("SELECT 1"))
+            elif connection.scalar(sa.text("SHOW transaction_read_only")) == "on":
+                connection.invalidate()
+                raise StoreUnavailable(READ_ONLY_SERVER)
+
+    def is_pooled(self) -> bool:
+        """Whether a pooler such as PgBouncer answers for the server.
+
+        It gives its clients another process id than that of the server's session.
+        """
+        if self.engine.dialect.name == "sqlite":
+            return False
+        with self.reading() as connection:
+            pid = connection.scalar(sa.text("SELECT pg_backend_pid()"))
+            client: Any = connection.connection.driver_connection
+            return bool(pid != client.info.backend_pid)
 
     def scrub(self) -> bool:
         """Rewrite SQLite's file without what was deleted, and truncate its log.
@@ -201,21 +236,47 @@ class Database:
         On PostgreSQL the statement is a transaction of its own: BEGIN and COMMIT would each wait
         for the database once more.
         """
-        return self.transaction() if self._autocommit is None else self._reading(self._autocommit)
+        if self._autocommit is None:
+            return self.transaction()
+        return self._reading(self._autocommit, writes=True)
 
-    @staticmethod
     @contextmanager
-    def _reading(engine: Engine) -> Iterator[Connection]:
-        with translate_errors(), engine.connect() as connection:
+    def _reading(self, engine: Engine, *, writes: bool = False) -> Iterator[Connection]:
+        with (
+            self._watched(writes=writes),
+            translate_errors(),
+            engine.connect() as connection,
+        ):
             yield connection
 
     @contextmanager
     def transaction(self, **options: Any) -> Iterator[Connection]:
         """A transaction whose driver errors become ``StoreError``; options are SQLAlchemy's."""
-        with translate_errors():
+        with self._watched(writes=not options.get(READ_ONLY, False)), translate_errors():
             connecting = self.engine.connect().execution_options(**options)
             with connecting as connection, connection.begin():
                 yield connection
+
+    @contextmanager
+    def _watched(self, *, writes: bool) -> Iterator[None]:
+        try:
+            yield
+        except RolledBack:
+            raise
+        except StoreUnavailable:
+            self.cannot_write = self.cannot_write or writes
+            raise
+        if writes:
+            self.cannot_write = False
+
+    def try_to_write(self) -> None:
+        """Begin a transaction that may write, over a connection of the pool.
+
+        Raises:
+            StoreUnavailable: no connection can be had, or it cannot write.
+        """
+        with self.transaction() as connection:
+            connection.execute(sa.text("SELECT 1"))
 
 
 @contextmanager
@@ -226,9 +287,13 @@ def translate_errors() -> Iterator[None]:
     except StatementError as problem:
         # `from None`: later lines of the driver's message may quote the row
         raise _store_error(problem) from None
+    except PoolTimeout:
+        raise StoreUnavailable(
+            "all connections of this process to the database are in use"
+        ) from None
 
 
-def open_engine(url: str, connections: int, overflow: int) -> Engine:
+def open_engine(url: str, connections: int, overflow: int, *, prepare: bool = True) -> Engine:
     """Create an engine from an SQLAlchemy URL.
 
     Of a server's connections, the one that was returned last is used next: it has prepared most
@@ -238,6 +303,7 @@ def open_engine(url: str, connections: int, overflow: int) -> Engine:
         url: the database.
         connections: how many are kept to a server.
         overflow: how many more may be open at a time; these are closed after use.
+        prepare: let a server prepare repeated statements; never done behind a recognised pooler.
 
     Raises:
         StoreError: the URL is invalid, or neither SQLite nor PostgreSQL.
@@ -272,12 +338,17 @@ def open_engine(url: str, connections: int, overflow: int) -> Engine:
         json_deserializer=msgspec.json.decode,
         **pool,
     )
+    event.listen(engine, "after_cursor_execute", _note_cursor)
+    event.listen(engine, "rollback", _close_cursors)
+    event.listen(engine, "commit", _close_cursors)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_transaction)
     else:
         copying.enable(engine)
+        event.listen(engine, "handle_error", _drop_if_lost)
         event.listen(engine, "connect", _set_utc)
+        event.listen(engine, "connect", _prepare_if_direct if prepare else _prepare_nothing)
         event.listen(engine, "connect", _note_use)
         event.listen(engine, "checkin", _note_use)
         event.listen(engine, "checkout", _ping_if_idle)
@@ -351,6 +422,32 @@ def _set_utc(connection: Any, _record: object) -> None:
     connection.commit()
 
 
+def _prepare_if_direct(connection: Any, record: object) -> None:
+    """Prepare no statements behind a pooler: its next transaction may be in another session.
+
+    There, a statement of this name is missing, or is that of another client.
+    """
+    with connection.cursor() as cursor:
+        [pid] = cursor.execute("SELECT pg_backend_pid()").fetchone()
+    connection.commit()
+    if pid != connection.info.backend_pid:
+        _prepare_nothing(connection, record)
+
+
+def _prepare_nothing(connection: Any, _record: object) -> None:
+    connection.prepare_threshold = None
+
+
+def _drop_if_lost(context: ExceptionContext) -> None:
+    """Drop all connections if the server cannot be used for now; new ones may reach another."""
+    if _is_lost(context.original_exception):
+        context.is_disconnect = True
+
+
+def _is_lost(problem: BaseException | None) -> bool:
+    return getattr(problem, "sqlstate", None) in _LOST
+
+
 def _note_use(_connection: object, record: ConnectionPoolEntry) -> None:
     record.info[USED_AT] = time.monotonic()
 
@@ -369,6 +466,21 @@ def _ping_if_idle(connection: Any, record: ConnectionPoolEntry, _proxy: object) 
         raise DisconnectionError from problem
 
 
+def _note_cursor(connection: Connection, cursor: Any, *_: object) -> None:
+    connection.info.setdefault(CURSORS, WeakSet()).add(cursor)
+
+
+def _close_cursors(connection: Connection) -> None:
+    """Close what a reader left open when an exception ended it between two rows.
+
+    The exception's traceback keeps the cursor, and with it SQLite's snapshot, beyond the end of the
+    transaction: the connection would read old rows and could not write.
+    """
+    if not connection.closed and not connection.invalidated:
+        for cursor in connection.info.pop(CURSORS, ()):
+            cursor.close()
+
+
 def _begin_transaction(connection: Connection) -> None:
     """Take the write lock immediately if writing: upgrading a read lock may fail."""
     read_only = connection.get_execution_options().get(READ_ONLY, False)
@@ -383,7 +495,7 @@ def _store_error(problem: StatementError) -> StoreError:
     if _is_data_error(problem):
         kind = RowExists if _is_known_key(problem) else RowRefused
         return kind(f"the database rejected the statement: {_reason(problem)}")
-    if isinstance(problem, OperationalError | InterfaceError):
+    if isinstance(problem, OperationalError | InterfaceError) or _is_lost(problem.orig):
         return _unavailable(problem)
     if problem.connection_invalidated:
         return StoreUnavailable("the connection to the database was lost")
@@ -404,6 +516,8 @@ def _unavailable(problem: DBAPIError) -> StoreUnavailable:
     reason, state = _reason(problem), getattr(problem.orig, "sqlstate", None)
     if state is not None and str(state).startswith(_ROLLED_BACK):
         return RolledBack(f"another transaction was in the way: {reason}; try again")
+    if state == _READ_ONLY_STATE:
+        return StoreUnavailable(READ_ONLY_SERVER)
     if "certificate" in reason and not state:  # libpq's words
         return StoreUnavailable(
             f"the database's certificate was refused: {reason}; check the host, sslmode and "

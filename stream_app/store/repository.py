@@ -4,7 +4,7 @@ The calls block; the worker runs them in a separate thread.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from secrets import token_hex
 from typing import Any, Final
 
@@ -34,9 +34,11 @@ COOKIE_KEY: Final = "cookie_key"
 class Store(Database):
     """An open database. Create it with ``open_store``."""
 
-    def __init__(self, engine: Engine, now: Callable[[], datetime], secrets: Secrets) -> None:
+    def __init__(
+        self, engine: Engine, now: Callable[[], datetime] | None, secrets: Secrets
+    ) -> None:
         super().__init__(engine)
-        self._now = now
+        self._now = now or self.clock
         self.privacy = Privacy(key=b"", redact=True)
         self.redactor: Redactor = Rules()
         self.hide_withdrawn = True
@@ -233,21 +235,24 @@ class Store(Database):
 
 def open_store(
     url: str,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Callable[[], datetime] | None = None,
     connections: int = 5,
     overflow: int = 10,
     master: KeySource | None = None,
     pseudonym: KeySource | None = None,
+    *,
+    prepare: bool = True,
 ) -> Store:
     """Open a database by its SQLAlchemy URL (``postgresql+psycopg://…`` or ``sqlite:///…``).
 
     Does not connect yet: call ``Store.prepare`` before the first commit. ``connections``: kept open
-    on PostgreSQL; ``overflow``: further ones, which are closed after use.
+    on PostgreSQL; ``overflow``: further ones, which are closed after use. ``now``: dates what is
+    stored; by default the database's clock. ``prepare``: see ``open_engine``.
     ``master``, ``pseudonym``: keys outside the database; by default in files next to an SQLite
     database.
 
     Raises:
         StoreError: the URL is invalid, or neither SQLite nor PostgreSQL.
     """
-    engine = open_engine(url, connections, overflow)
+    engine = open_engine(url, connections, overflow, prepare=prepare)
     return Store(engine, now, secrets_of(engine.url, master, pseudonym))

@@ -1,7 +1,9 @@
 """Purges expired data: text and session states first, later whole sessions.
 
-Age is measured from the time of storing, by the service's clock, because producers may send any
-time in events.
+Age is measured from the time of storing, by the database's clock (``store.clocks``), because
+producers may send any time in events, and the clock of a worker's machine may be wrong. If clocks
+disagree, nothing is purged. A wrong clock of the database, too, would let much expire at once:
+``Schedule.check`` refuses what the daily purges, or shorter retention times, do not explain.
 
 A state contains vectors of the last turns, which reveal something about their text, so it expires
 with the text. A session expires a set time after its last write, with all of its rows. A session on
@@ -11,13 +13,16 @@ keys of programs after a day. One process purges once a day, in small transactio
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store import erasure, session_locks, tables
+from stream_app.errors import RapportError
+from stream_app.store import claims, clocks, erasure, session_locks, tables
 from stream_app.store.claims import claim
 from stream_app.store.holds import not_held
 from stream_app.store.ingest_keys import KEEP_FOR
@@ -28,6 +33,130 @@ INTERVAL: Final = timedelta(days=1)
 ROWS_PER_BATCH: Final = 2000
 SESSIONS_PER_BATCH: Final = 100
 LAST_RUN: Final = "retention"
+PAUSE: Final = timedelta(days=3)
+"""Time without a purge that needs no explanation."""
+SHARE: Final = 0.25
+"""Of the stored texts or sessions, what may expire at once without an explanation."""
+
+
+class PurgeRefused(RapportError):
+    """More rows would expire at once than the retention times explain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expiring:
+    """Rows of one kind: all, those that expire now, and those of them that nothing explains."""
+
+    what: str
+    stored: int
+    expiring: int
+    unexplained: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A purge: ``now`` by the database's clock, the retention times, and when the last one ran."""
+
+    now: datetime
+    texts: timedelta
+    sessions: timedelta
+    last: datetime | None
+
+    @property
+    def text_before(self) -> datetime:
+        """Text that was stored before has expired."""
+        return self.now - self.texts
+
+    @property
+    def sessions_before(self) -> datetime:
+        """Sessions that were last stored before have expired."""
+        return self.now - self.sessions
+
+    def expiring(self, store: Store) -> list[Expiring]:
+        """What the purge would delete."""
+        turns, sessions, moved = tables.turns, tables.sessions, tables.archived_sessions
+        kinds = (
+            ("texts", turns, turns.c.text.is_not(None), self.texts),
+            ("sessions", sessions, sa.true(), self.sessions),
+            ("archived sessions", moved, sa.true(), self.sessions),
+        )
+        with store.reading() as connection:
+            return [self._expiring(connection, *kind) for kind in kinds]
+
+    def check(self, store: Store) -> None:
+        """Check that the time since the last purge explains what expires.
+
+        Rows that had expired at the last purge are always explained: then it was interrupted, or
+        the retention times are shorter now.
+
+        Raises:
+            PurgeRefused: more than ``SHARE`` of the rows would expire without an explanation.
+        """
+        for kind in self.expiring(store):
+            if kind.unexplained > SHARE * kind.stored:
+                since = (
+                    f"the last purge was {self.last:%Y-%m-%d %H:%M} UTC"
+                    if self.last
+                    else ("no purge has run yet")
+                )
+                raise PurgeRefused(
+                    f"NOTHING IS PURGED: {kind.expiring} of {kind.stored} {kind.what} would expire "
+                    f"at once, and the retention times do not explain {kind.unexplained} of them "
+                    f"({since}, the database's clock says {self.now:%Y-%m-%d %H:%M} UTC). If that "
+                    "clock is wrong, correct it; if it is right, run `rapport purge`"
+                )
+
+    def _expiring(
+        self,
+        connection: Connection,
+        what: str,
+        table: sa.Table,
+        counted: sa.ColumnElement[bool],
+        kept: timedelta,
+    ) -> Expiring:
+        stored_at = table.c.stored_at
+        old = stored_at < self.now - kept
+        explained = sa.false() if self.last is None else stored_at < self.last + PAUSE - kept
+        free = not_held(table.c.session_id)
+        query = sa.select(
+            sa.func.count(),
+            sa.func.count().filter(old, free),
+            sa.func.count().filter(old, free, sa.not_(explained)),
+        ).where(counted)
+        return Expiring(what, *connection.execute(query.select_from(table)).one())
+
+
+def due(
+    store: Store,
+    texts: timedelta,
+    sessions: timedelta,
+    machine: datetime,
+    broker: tuple[datetime, datetime] | None = None,
+) -> Schedule | None:
+    """Today's purge; None if it has run.
+
+    ``machine``, ``broker``: the clocks of this machine and of the broker (``clocks.check``).
+
+    Raises:
+        ClocksDisagree: nobody knows what has expired.
+    """
+    planned = schedule(store, texts, sessions)
+    last = claims.NEVER if planned.last is None else planned.last.isoformat()
+    if not claims.is_due(last, INTERVAL, planned.now):
+        return None
+    clocks.check(planned.now, machine, broker)
+    return planned
+
+
+def schedule(store: Store, texts: timedelta, sessions: timedelta) -> Schedule:
+    """A purge at the present."""
+    with store.reading() as connection:
+        now, last = clocks.database_now(connection), claims.last(connection, LAST_RUN)
+    store.clock.note(now)
+    claimed = None if last == claims.NEVER else datetime.fromisoformat(last).astimezone(UTC)
+    if claimed is not None and claimed > now + clocks.TOLERANCE:
+        claimed = None  # by a process whose clock was wrong: unknown when it was
+    return Schedule(now, texts, sessions, claimed)
 
 
 def claim_daily_run(store: Store, now: datetime) -> bool:
@@ -49,10 +178,19 @@ def purge(
 
 def oldest_text_stored_at(store: Store) -> datetime | None:
     """When the oldest turn that still has its text was stored; None without any."""
-    table = tables.turns
-    query = sa.select(table.c.stored_at).where(table.c.text.is_not(None))
+    return _text_stored_at(store, sa.func.min(tables.turns.c.stored_at))
+
+
+def newest_text_stored_at(store: Store) -> datetime | None:
+    """When the newest turn that still has its text was stored; None without any."""
+    return _text_stored_at(store, sa.func.max(tables.turns.c.stored_at))
+
+
+def _text_stored_at(store: Store, which: sa.ColumnElement[datetime]) -> datetime | None:
     with store.reading() as connection:
-        found: datetime | None = connection.scalar(query.order_by(table.c.stored_at).limit(1))
+        found: datetime | None = connection.scalar(
+            sa.select(which).where(tables.turns.c.text.is_not(None))
+        )
     return found
 
 

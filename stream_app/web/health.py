@@ -15,11 +15,13 @@ TIMEOUT: Final = 3.0
 class WebHealth:
     """A web process is ready while the database answers; pages work without the broker.
 
-    Uses its own thread and database connection, since requests may be using all others.
+    Uses its own thread and database connection, since requests may be using all others. If the
+    latest request could not write, ``requests``, their connections, are tried, too.
     """
 
-    def __init__(self, store: Store, hub: Hub) -> None:
+    def __init__(self, store: Store, hub: Hub, requests: Store | None = None) -> None:
         self._store = store
+        self._requests = requests
         self._hub = hub
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="health")
         self._check: Future[list[str]] | None = None
@@ -32,6 +34,8 @@ class WebHealth:
         """Reasons why pages cannot be served; blocks until the database answers."""
         try:
             self._store.ping()
+            if self._requests is not None and self._requests.cannot_write:
+                self._requests.try_to_write()
         except RapportError as problem:
             return [f"store: {problem}"]
         return []

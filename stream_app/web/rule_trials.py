@@ -122,6 +122,9 @@ class _Run:
             if time.monotonic() > until:
                 complete = False
                 break
+            if session.bundle not in models:
+                left_out += 1
+                continue
             try:
                 recorded = recorded_sessions.read(
                     self._store,

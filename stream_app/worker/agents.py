@@ -26,12 +26,14 @@ from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.core.batch import BatchResult, SetAside
 from stream_app.core.pipeline import Received
 from stream_app.core.ports import TraceHeaders
-from stream_app.errors import DatabaseWentBack, RapportError, StoreError
+from stream_app.errors import ClocksDisagree, DatabaseWentBack, RapportError, StoreError
 from stream_app.settings import Settings
+from stream_app.store.retention import PurgeRefused
 from stream_app.tracing.port import OFF, Tracing, Work
 from stream_app.worker.adaptive_batching import batches
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
 from stream_app.worker.bisection import handle_bisecting
+from stream_app.worker.broker_clock import BrokerClock
 from stream_app.worker.health import Health
 from stream_app.worker.intent_loading import IntentReloader
 from stream_app.worker.metrics import WorkerMetrics
@@ -115,6 +117,7 @@ class TurnAgent:
         self._bundles = bundles
         self._baselines_at = time.monotonic()
         self._watermarks = Watermarks()
+        self.broker_clock = BrokerClock()
         self._decoder = RecordDecoder(metrics, tracing)
         self._batch_thread = ThreadPoolExecutor(1, thread_name_prefix="batch")
         self._prepare_thread = ThreadPoolExecutor(1, thread_name_prefix="prepare")
@@ -198,6 +201,7 @@ class TurnAgent:
 
     async def _prepare(self, events: Sequence[Any], work: Work) -> list[Received]:
         self._check_order(events)
+        self.broker_clock.received([event.message for event in events])
         records = map(self._decoder.decode, events)  # lazy: decoded in the other thread
         with work.active():
             return await self._blocking(
@@ -369,10 +373,17 @@ class TurnAgent:
         """Delete expired data if this worker claims today's purge; batches run in between."""
         removed: Counter[str] = Counter()
         pieces = self._purge(datetime.now(UTC))
-        while piece := await self._blocking(lambda: next(pieces, None)):
+        try:
+            piece = await self._blocking(lambda: next(pieces, None))
+        except (ClocksDisagree, PurgeRefused) as problem:
+            self.metrics.refused_purges.labels(type(problem).__name__).inc()
+            log.critical("outdated.refused", reason=type(problem).__name__, detail=str(problem))
+            return
+        while piece:
             removed += piece
             for what, count in piece.items():
                 self.metrics.outdated.labels(what).inc(count)
+            piece = await self._blocking(lambda: next(pieces, None))
         if removed:
             log.info("outdated.removed", **removed)
 
@@ -393,6 +404,9 @@ class TurnAgent:
         self.health.report_lag(lag)
         self.health.report_topic(
             bool(self._app.consumer.topic_partitions(self._settings.turns_topic))
+        )
+        self.broker_clock.at_end(
+            [partition for partition, events in (lag or {}).items() if not events]
         )
         for partition, events in (lag or {}).items():
             self.metrics.lag.labels(partition).set(events)
@@ -475,6 +489,7 @@ class TurnAgent:
         self.health.left()
         self.metrics.lag.clear()
         self._watermarks.clear()
+        self.broker_clock.forget()
 
     async def _blocking(self, call: Callable[[], T], thread: ThreadPoolExecutor | None = None) -> T:
         """Run a call in a thread, with this task's context: the current span."""

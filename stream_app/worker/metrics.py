@@ -141,6 +141,12 @@ class WorkerMetrics:
             ["what"],
             registry=self.registry,
         )
+        self.refused_purges = Counter(
+            "rapport_refused_purges",
+            "Purges that were not begun, by reason: ClocksDisagree or PurgeRefused",
+            ["reason"],
+            registry=self.registry,
+        )
         self.cache_hits = Counter(
             "rapport_cache_hits", "Session states found in memory", registry=self.registry
         )

@@ -38,7 +38,7 @@ class RecordDecoder:
         return structs.replace(received, trace=trace) if trace else received
 
     def _decode(self, source: Source, message: Any, value: bytes) -> Received:
-        produced_at = _moment(message.timestamp)
+        produced_at = moment(message.timestamp)
         appended_at = produced_at if message.timestamp_type == LOG_APPEND_TIME else None
         try:
             headers = cloudevents.headers_of(message.headers)
@@ -62,7 +62,7 @@ class RecordDecoder:
             )
 
 
-def _moment(timestamp: float | None) -> datetime | None:
+def moment(timestamp: float | None) -> datetime | None:
     """The time of a record; None if it is missing or not representable as a datetime."""
     if timestamp is not None and timestamp > 0.0:
         with suppress(OverflowError, ValueError, OSError):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from stream_app.bootstrap import worker_process
 from stream_app.cli import app
 from stream_app.settings import Settings
-from stream_app.store import archived
+from stream_app.store import archived, clocks, retention
 from stream_app.store.archived import ArchiveError
 from stream_app.store.repository import Store
 from tests.analytics.archiving import SESSIONS, facts, fill
@@ -111,9 +111,13 @@ def test_pseudonyms_are_rotated_in_the_archive_too(
     assert not {row["counsellor"] for row in facts(store, folder)["fact_session"]} & before
 
 
-def test_a_worker_deletes_expired_months(store: Store, folder: Path) -> None:
+def test_a_worker_deletes_expired_months(
+    store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     moved(store)
     later = datetime.now(UTC) + timedelta(days=366)
+    monkeypatch.setattr(clocks, "database_now", lambda _: later)
+    retention.claim_daily_run(store, later - timedelta(days=2))
     purged = list(worker_process.purge_expired(Settings(), store, later))
     assert sum(piece["archived sessions"] for piece in purged) == 6
     assert not list(folder.rglob("*.parquet"))

@@ -17,7 +17,7 @@ from stream_app.commands.doctor import run_checks
 from stream_app.contracts.events import Approach
 from stream_app.inference.bundle import DEFAULT_BUNDLE, MANIFEST
 from stream_app.settings import Settings
-from stream_app.store import schema, tables
+from stream_app.store import retention, schema, tables
 from stream_app.worker import broker
 from tests.commands.conftest import Rapport
 from tests.fakes import FakeScorer
@@ -265,6 +265,8 @@ def test_doctor_reports_text_older_than_its_retention_time(invoke, tmp_path: Pat
     longest_ago = datetime.now(UTC) - timedelta(days=99)
     with store.transaction() as connection:
         connection.execute(sa.update(tables.turns).values(stored_at=longest_ago))
+    assert "NOTHING IS PURGED: 1 of 1 texts would expire at once" in invoke("doctor", **here)[1]
+    retention.claim_daily_run(store, datetime.now(UTC))
     store.close()
     _, out, _ = invoke("doctor", **here)
     assert "check that one is running, and its log for `outdated.failed`" in out

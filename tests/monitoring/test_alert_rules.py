@@ -48,6 +48,7 @@ FIRES: Final[dict[str, dict[str, str]]] = {
     },
     "RapportEventsLeftOut": {'rapport_crashes_total{reason="EventsLeftOut"}': "_x20 1"},
     "RapportDatabaseWentBack": {'rapport_crashes_total{reason="DatabaseWentBack"}': "_x20 1"},
+    "RapportPurgeRefused": {'rapport_refused_purges_total{reason="PurgeRefused"}': "1x20 2x40"},
     "RapportClockAhead": {'rapport_crashes_total{reason="InvalidTimestampError"}': "_x20 1"},
     "RapportConsoleStale": {"rapport_live_reading": "1 0x60"},
 }

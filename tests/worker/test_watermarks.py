@@ -11,7 +11,7 @@ from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.errors import ContractError
 from stream_app.settings import Settings
-from stream_app.store import retention, tables
+from stream_app.store import clocks, retention, tables
 from stream_app.store.repository import Store
 from stream_app.worker.processor import BatchProcessor
 from stream_app.worker.watermarks import Watermarks
@@ -114,6 +114,8 @@ def test_the_daily_purge_rewrites_the_file_once(
     monkeypatch.setattr(store, "scrub", lambda: rewritten.append(len(rows(store, tables.sessions))))
     handle_turn(worker_of(store), "s", NOW)
     now = datetime.now(UTC) + 400 * DAY
+    monkeypatch.setattr(clocks, "database_now", lambda _: now)
+    retention.claim_daily_run(store, now - 2 * DAY)
     for _ in range(2):
         purged += worker_process.purge_expired(Settings(), store, now)
     assert sum(purged, Counter())["sessions"] == 1

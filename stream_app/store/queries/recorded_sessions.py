@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 import sqlalchemy as sa
+import structlog
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import AlertState, Expressed, Level, SessionStatus, Stage
@@ -29,6 +30,8 @@ from stream_app.store.queries.scope import Scope
 from stream_app.store.queries.sessions import SessionFilter, newest_scores
 from stream_app.store.repository import Store
 from stream_app.store.tables import alert_actions, alerts, bundles, turn_scores, turns
+
+log = structlog.get_logger(__name__)
 
 _ENDED: Final = (SessionStatus.CLOSED.value, SessionStatus.IDLE.value)
 BaselineBook = Mapping[tuple[str, str], Baseline]
@@ -62,17 +65,26 @@ def ended(store: Store, scope: Scope, limit: int) -> list[EndedSession]:
 
 
 def models(store: Store) -> dict[str, BundleModels]:
-    """What sessions use of each bundle's manifest."""
+    """What sessions use of each bundle's manifest; without bundles of unreadable manifests."""
     query = sa.select(bundles.c.bundle, bundles.c.manifest)
     with store.reading() as connection:
-        return {bundle: _models(manifest) for bundle, manifest in connection.execute(query)}
+        manifests = connection.execute(query).all()
+    found = {}
+    for bundle, manifest in manifests:
+        try:
+            found[bundle] = _models(manifest)
+        except (msgspec.ValidationError, TypeError, AttributeError):  # of another release
+            log.warning("manifest.unreadable", bundle=bundle)
+    return found
 
 
 def _models(manifest: dict[str, Any]) -> BundleModels:
+    """Synthetic bundles name outcomes without a model: their risks are not computed again."""
     empathy, window = manifest.get("empathy"), manifest.get("window") or {}
+    outcomes = {name: model for name, model in (manifest.get("outcomes") or {}).items() if model}
     return BundleModels(
         msgspec.convert(empathy, EmpathyModel) if empathy else None,
-        msgspec.convert(manifest.get("outcomes") or {}, dict[str, OutcomeModel]),
+        msgspec.convert(outcomes, dict[str, OutcomeModel]),
         msgspec.convert(manifest.get("heads") or [], list[Head]),
         (window.get("before", 3), window.get("after", 3)),
     )

@@ -217,6 +217,29 @@ def test_sessions_that_cannot_be_replayed_are_counted(console: World) -> None:
     assert (found["sessions"], found["left_out"]) == (2, 1)
 
 
+def test_a_manifest_that_names_outcomes_without_a_model_is_tried(console: World) -> None:
+    """The demo's synthetic bundles do."""
+    started = console()
+    with_names = MANIFEST | {"outcomes": {"rating": {}}}
+    with started.store.transaction() as connection:
+        connection.execute(sa.update(tables.bundles).values(manifest=with_names))
+    assert trial(started("sue"), NOW)["sessions"] == 3
+    proper(started("sue").post("/rules/draft/try", data={"text": NOW}))
+
+
+@pytest.mark.parametrize(
+    "part", [{"outcomes": {"rating": {"weights": {}}}}, {"outcomes": [1]}, {"window": [3]}]
+)
+def test_sessions_of_unreadable_manifests_are_left_out(
+    console: World, part: dict[str, Any]
+) -> None:
+    started = console()
+    with started.store.transaction() as connection:
+        connection.execute(sa.update(tables.bundles).values(manifest=MANIFEST | part))
+    found = trial(started("sue"), NOW)
+    assert (found["sessions"], found["left_out"]) == (0, 3)
+
+
 def test_a_trial_is_audited(console: World) -> None:
     started = console()
     trial(started("sue"), NOW)

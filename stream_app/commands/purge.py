@@ -1,0 +1,39 @@
+"""``rapport purge``: purges what has expired, after a person has seen how much it is."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from stream_app import bootstrap
+from stream_app.bootstrap import worker_process
+from stream_app.settings import Settings
+from stream_app.store import audit, clocks, retention
+from stream_app.store.audit import AuditAction
+from stream_app.store.retention import Expiring
+
+
+@contextmanager
+def open_purge(
+    settings: Settings,
+) -> Iterator[tuple[list[Expiring], Callable[[], Counter[str]]]]:
+    """What has expired, and what purges it and returns counts by kind.
+
+    Raises:
+        ClocksDisagree: this machine's and the database's do, so it is unknown what has expired.
+    """
+    store = bootstrap.store(settings)
+
+    def carry_out() -> Counter[str]:
+        counts = ", ".join(f"{kind.expiring} {kind.what}" for kind in expiring)
+        audit.record(store, audit.COMMAND_LINE, AuditAction.ERASE, detail=f"expired: {counts}")
+        retention.claim_daily_run(store, planned.now)
+        return sum(worker_process.purge(settings, store, planned), Counter())
+
+    try:
+        planned = retention.schedule(store, settings.keep_text, settings.keep_scores)
+        clocks.check(planned.now, datetime.now(UTC))
+        expiring = planned.expiring(store)
+        yield expiring, carry_out
+    finally:
+        store.close()

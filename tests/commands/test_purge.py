@@ -1,0 +1,55 @@
+"""`rapport purge` does what a worker refuses, after a person has agreed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+from typer.testing import CliRunner, Result
+
+from stream_app.bootstrap.worker_process import purge_expired
+from stream_app.cli import app
+from stream_app.errors import ClocksDisagree
+from stream_app.settings import Settings
+from stream_app.store import clocks, tables
+from stream_app.store.repository import Store
+from stream_app.store.retention import PurgeRefused
+from tests.commands.conftest import NewStore
+from tests.store.reading import rows
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def store(new_store: NewStore) -> Store:
+    """Its texts were stored before all retention, and no purge has run."""
+    made = new_store(1)
+    with made.transaction() as connection:
+        connection.execute(sa.update(tables.turns).values(stored_at=NOW - timedelta(days=50)))
+    return made
+
+
+def run(*arguments: str, answer: str = "") -> Result:
+    return CliRunner().invoke(app, ["purge", *arguments], input=answer)
+
+
+def texts(store: Store) -> int:
+    return sum(row["text"] is not None for row in rows(store, tables.turns))
+
+
+def test_what_a_worker_refuses_is_purged_after_a_person_has_agreed(store: Store) -> None:
+    stored = texts(store)
+    with pytest.raises(PurgeRefused, match="run `rapport purge`"):
+        list(purge_expired(Settings(), store, NOW))
+    asked = run(answer="n\n")
+    assert f"{stored} of {stored} texts have expired" in asked.output
+    assert texts(store) == stored
+    assert f"{stored} texts" in run("--yes").output
+    assert texts(store) == 0
+    assert rows(store, tables.audit)[-1]["detail"].startswith(f"expired: {stored} texts")
+    assert list(purge_expired(Settings(), store, NOW)) == [], "it was today's"
+
+
+def test_nobody_can_agree_to_a_wrong_clock(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "database_now", lambda _: NOW + timedelta(days=40))
+    assert isinstance(run("--yes").exception, ClocksDisagree)
+    assert texts(store) > 0
