@@ -36,7 +36,7 @@ from stream_app.store import (
 )
 from stream_app.store.connection import masked_url
 from stream_app.store.rule_sources import RuleFile, RuleSource
-from stream_app.worker import schema_registry
+from stream_app.worker import codecs, schema_registry
 from stream_app.worker.refusal import explain, quiet_client
 from stream_app.worker.topics import client_options
 
@@ -67,6 +67,7 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
         ("views", _views),
         ("sessions", _sessions),
         ("broker", _broker),
+        ("codecs", _codecs),
         ("log", _log),
         ("registry", _registry),
         ("notify", _notifications),
@@ -246,6 +247,16 @@ async def _topics(settings: Settings) -> tuple[list[str], int]:
         raise await explain(settings, problem) from problem
     finally:
         await client.close()
+
+
+def _codecs(_: Settings) -> str:
+    """Whether batches can be read in every compression that producers and topics may choose."""
+    if unreadable := codecs.unreadable():
+        raise RapportError(
+            f"batches compressed with {', '.join(unreadable)} cannot be read from the broker: "
+            "pip install 'aiokafka[lz4,snappy,zstd]'"
+        )
+    return f"{', '.join(codecs.CODECS)} can be read"
 
 
 def _log(settings: Settings) -> str:
