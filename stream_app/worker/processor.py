@@ -7,7 +7,7 @@ source of truth.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final, TypeVar
@@ -249,6 +249,19 @@ class BatchProcessor:
             if at in self._assigned
         ]
         self.retrying(lambda: self._store.check_positions(known))
+
+    def skip_to(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Store that the log contains no event up to these offsets.
+
+        Raises:
+            DatabaseWentBack: the database lacks events before them.
+        """
+        positions = [
+            LogPosition(self._group, *place, offset, self._stored.get(place) or None)
+            for place, offset in ends.items()
+        ]
+        self.retrying(lambda: self._store.commit(BatchResult(), (), positions))
+        self._stored.update(ends)
 
     def run_self_test(self) -> None:
         """Process a synthetic session of each bundle with the database, and roll it back.
