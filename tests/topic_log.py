@@ -17,7 +17,9 @@ def records(settings: Settings, topic: str) -> list[Any]:
 
 
 async def _records(settings: Settings, topic: str) -> list[Any]:
-    consumer = AIOKafkaConsumer(**client_options(settings), fetch_max_wait_ms=FETCH_MS)
+    consumer = AIOKafkaConsumer(
+        **client_options(settings), fetch_max_wait_ms=FETCH_MS, isolation_level="read_committed"
+    )
     await consumer.start()
     try:
         partitions = [TopicPartition(topic, p) for p in range(settings.topic_partitions)]

@@ -152,6 +152,9 @@ def worker(
             opened, settings.kafka_group, committed, datetime.now(UTC)
         )
     )
+    app.record_deleted = lambda place, first, until: log_positions.record_deleted(
+        opened, settings.kafka_group, place, first, until, datetime.now(UTC)
+    )
     opened.observe_redaction = metrics.redaction_seconds.observe
     return app, agent
 

@@ -3,14 +3,15 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import aiokafka
 import sqlalchemy as sa
+from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
-from aiokafka.structs import TopicPartition
 from msgspec import Struct
 from sqlalchemy.exc import ArgumentError
 
@@ -36,11 +37,14 @@ from stream_app.store import (
     schema,
 )
 from stream_app.store.connection import masked_url
+from stream_app.store.log_positions import DeletedUnread, TopicPartition
 from stream_app.store.rule_sources import RuleFile, RuleSource
-from stream_app.worker import schema_registry
-from stream_app.worker.refusal import explain, quiet_client
+from stream_app.worker import codecs, schema_registry
+from stream_app.worker.refusal import explain, quiet_client, started
 from stream_app.worker.topics import client_options
 
+DELETED_DAYS = 7
+"""Time for which events are reported that the broker deleted unread."""
 ERASURE_HOURS = 1
 """Time in which a worker finishes an erasure."""
 GRACE_DAYS = 2
@@ -68,6 +72,7 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
         ("views", _views),
         ("sessions", _sessions),
         ("broker", _broker),
+        ("codecs", _codecs),
         ("log", _log),
         ("registry", _registry),
         ("notify", _notifications),
@@ -251,21 +256,31 @@ async def _topics(settings: Settings) -> tuple[list[str], int]:
         await client.close()
 
 
+def _codecs(_: Settings) -> str:
+    """Whether batches can be read in every compression that producers and topics may choose."""
+    if unreadable := codecs.unreadable():
+        raise RapportError(
+            f"batches compressed with {', '.join(unreadable)} cannot be read from the broker: "
+            "pip install 'aiokafka[lz4,snappy,zstd]'"
+        )
+    return f"{', '.join(codecs.CODECS)} can be read"
+
+
 def _log(settings: Settings) -> str:
     """Check that the database contains all events that the consumer group has committed."""
     file = _sqlite_file(settings)
     if file is not None and not file.exists():
         return "the database does not exist yet"
-    committed = asyncio.run(_committed(settings))
+    committed, starts = asyncio.run(_committed_and_starts(settings))
     store = bootstrap.store(settings)
     try:
         stored = log_positions.stored_offsets(store, settings.kafka_group, [settings.turns_topic])
+        deleted = log_positions.deleted_unread(store, settings.kafka_group, list(starts))
         if not stored and log_positions.adopts_broker_offsets(store):
             return "the database has no log positions yet: workers use the group's offsets"
     finally:
         store.close()
-    places = {(tp.topic, tp.partition): offset for tp, offset in committed.items()}
-    behind = {at: offset - stored.get(at, 0) for at, offset in places.items()}
+    behind = {at: offset - stored.get(at, 0) for at, offset in committed.items()}
     if lacking := {partition: n for (_, partition), n in sorted(behind.items()) if n > 0}:
         raise RapportError(
             f"the database lacks {sum(lacking.values())} events that the group "
@@ -273,21 +288,55 @@ def _log(settings: Settings) -> str:
             "an older database was restored, or it is a different one. Start the workers: they "
             "read these events again, as far as the topic still has them"
         )
+    if stored or committed:
+        _check_deleted(settings.kafka_group, stored, starts, deleted)
     return f"the database has all events that the group {settings.kafka_group} has committed"
 
 
-async def _committed(settings: Settings) -> dict[TopicPartition, int]:
-    """The group's offsets, requested by partition as the embedded broker does not list them."""
+def _check_deleted(
+    group: str,
+    stored: Mapping[TopicPartition, int],
+    starts: Mapping[TopicPartition, int],
+    deleted: Mapping[TopicPartition, DeletedUnread],
+) -> None:
+    """Raise if the broker deleted events unread: lately, or since a worker last ran."""
+    since = datetime.now(UTC) - timedelta(days=DELETED_DAYS)
+    lost = {at: found.count for at, found in deleted.items() if found.at > since}
+    for at, start in starts.items():
+        if (missing := start - stored.get(at, 0)) > 0:
+            lost[at] = lost.get(at, 0) + missing
+    if lost:
+        partitions = ", ".join(str(partition) for _, partition in sorted(lost))
+        raise RapportError(
+            f"{sum(lost.values())} events were deleted by the topic's retention before the group "
+            f"{group} had read them (partitions {partitions}): their turns are lost unless the "
+            "producers send them again. Give the topic a longer retention.ms, and start the "
+            f"workers. This is reported for {DELETED_DAYS} days"
+        )
+
+
+async def _committed_and_starts(
+    settings: Settings,
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """The group's offsets, and the log's starts, by partition.
+
+    The offsets are requested by partition, as the embedded broker does not list them.
+    """
     client = AIOKafkaAdminClient(**client_options(settings))
     try:
         with quiet_client():
             await client.start()
         [topic] = await client.describe_topics([settings.turns_topic])
         places = [
-            TopicPartition(settings.turns_topic, item["partition"]) for item in topic["partitions"]
+            aiokafka.TopicPartition(settings.turns_topic, item["partition"])
+            for item in topic["partitions"]
         ]
         found = await client.list_consumer_group_offsets(settings.kafka_group, partitions=places)
-        return {place: at.offset for place, at in found.items() if at.offset > 0}
+        committed = {tuple(place): at.offset for place, at in found.items() if at.offset > 0}
+        consumer = AIOKafkaConsumer(**client_options(settings), isolation_level="read_committed")
+        async with started(consumer, settings):
+            starts = await consumer.beginning_offsets(places)
+        return committed, {tuple(place): offset for place, offset in starts.items()}
     except KafkaError as problem:
         raise RapportError(
             f"the group's offsets cannot be read ({type(problem).__name__})"

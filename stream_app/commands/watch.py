@@ -171,6 +171,7 @@ def messages(settings: Settings, from_start: bool) -> AbstractAsyncContextManage
         settings.alert_topic,
         **client_options(settings),
         auto_offset_reset="earliest" if from_start else "latest",
+        isolation_level="read_committed",
     )
     return started(client, settings)
 

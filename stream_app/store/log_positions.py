@@ -5,10 +5,12 @@ are never behind the brokers', unless the database was restored from a backup; t
 re-read from the stored offsets. ``stored_positions`` detects it while a worker runs.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+import msgspec
 import sqlalchemy as sa
 from msgspec import Struct
 
@@ -66,6 +68,60 @@ def start_offsets(
     offsets = {tp: min(offset or 0, known.get(tp, 0)) for tp, offset in committed.items()}
     rewound = {tp: offset for tp, offset in offsets.items() if offset < (committed[tp] or 0)}
     return StartOffsets(offsets, rewound, {tp: known.get(tp, 0) for tp in committed})
+
+
+class DeletedUnread(Struct, frozen=True):
+    """Events of a partition that the broker deleted before the group had read them.
+
+    ``count``: of all times; ``first`` and ``until``: the offsets of the latest.
+    """
+
+    count: int
+    first: int
+    until: int
+    at: datetime
+
+
+def record_deleted(
+    store: Store, group: str, place: TopicPartition, first: int, until: int, now: datetime
+) -> None:
+    """Record that the events from ``first`` to before ``until`` were deleted unread.
+
+    A worker that failed before it stored its position beyond them records them again, once.
+    """
+    name = _deleted_row(group, place)
+    table = tables.installation
+    with store.transaction() as connection:
+        query = sa.select(table.c.value).where(table.c.name == name)
+        known = connection.scalar(query)
+        count = until - first
+        if known is not None:
+            before = msgspec.json.decode(known, type=DeletedUnread)
+            again = before.first == first
+            count = before.count + (max(0, until - before.until) if again else count)
+        value = msgspec.json.encode(DeletedUnread(count, first, until, now)).decode()
+        store.upsert(connection, table, [{"name": name, "value": value}], keep=False)
+
+
+def deleted_unread(
+    store: Store, group: str, places: Sequence[TopicPartition]
+) -> dict[TopicPartition, DeletedUnread]:
+    """What is recorded of events that were deleted unread."""
+    names = {_deleted_row(group, place): place for place in places}
+    table = tables.installation
+    query = sa.select(table.c.name, table.c.value).where(table.c.name.in_(names))
+    with store.reading() as connection:
+        return {
+            names[row.name]: msgspec.json.decode(row.value, type=DeletedUnread)
+            for row in connection.execute(query)
+        }
+
+
+def _deleted_row(group: str, place: TopicPartition) -> str:
+    """The row's name in ``installation``; names of groups and topics can be longer than it."""
+    topic, partition = place
+    digest = hashlib.sha256(f"{group}\0{topic}".encode()).hexdigest()[:24]
+    return f"deleted-unread-{digest}-{partition}"
 
 
 def _adopt_offsets(

@@ -76,7 +76,7 @@ class LogEnds:
         if found is None or found["error_code"]:
             return None
         if self._consumer is None:
-            self._consumer = AIOKafkaConsumer(**self._options)
+            self._consumer = AIOKafkaConsumer(**self._options, isolation_level="read_committed")
             await self._consumer.start()
         numbers = sorted(each["partition"] for each in found["partitions"])
         places = [TopicPartition(self._topic, number) for number in numbers]

@@ -181,6 +181,7 @@ class TopicReader:
             *self._topics,
             **self._options,
             auto_offset_reset="latest",
+            isolation_level="read_committed",
             fetch_max_wait_ms=FETCH_WAIT_MS,
             request_timeout_ms=10_000,
         )

@@ -14,11 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import structlog
 from aiokafka.errors import MessageSizeTooLargeError
 from faust.exceptions import ProducerSendError
+from faust.types import TP
 
 from stream_app.contracts import scores
 from stream_app.contracts.events import MAX_EVENT_BYTES
@@ -31,7 +32,7 @@ from stream_app.settings import Settings
 from stream_app.store.retention import PurgeRefused
 from stream_app.tracing.port import OFF, Tracing, Work
 from stream_app.worker.adaptive_batching import batches
-from stream_app.worker.app import RapportApp, assigned_partitions, lag_of
+from stream_app.worker.app import RapportApp, assigned_partitions, lag_of, skipped_ends
 from stream_app.worker.bisection import handle_bisecting
 from stream_app.worker.broker_clock import BrokerClock
 from stream_app.worker.health import Health
@@ -44,8 +45,9 @@ from stream_app.worker.rule_loading import RuleReloader
 from stream_app.worker.timers import periodic
 from stream_app.worker.watermarks import Watermarks
 
-if TYPE_CHECKING:  # it needs ONNX Runtime, which the console has not
+if TYPE_CHECKING:  # the former needs ONNX Runtime, which the console has not
     from stream_app.worker.bundle_loading import BundleReloader
+    from stream_app.worker.consumer import OrderedConsumer
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -153,6 +155,7 @@ class TurnAgent:
         self._app.on_partitions_assigned.connect(self._on_assigned)
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.before_stop = self._processor.stop_retrying
+        self._app.on_deleted = self._report_deleted
 
     async def _consume(self, stream: Any) -> None:
         await self._crash_on_error(self._process_stream(stream))
@@ -365,8 +368,46 @@ class TurnAgent:
         async with self._exclusive:
             try:
                 await self._blocking(self._processor.check_positions)
+                await self._skip_what_is_no_event()
             except DatabaseWentBack as problem:
                 await self._crash(problem)
+
+    async def _skip_what_is_no_event(self) -> None:
+        """Commit the position behind transaction markers, aborted and deleted records.
+
+        Otherwise others would count them as lag: the console, and who reads the group's offsets.
+        """
+        consumer = cast("OrderedConsumer", self._app.consumer)
+        offsets, ends = self._app.offsets, skipped_ends(self._app, self._settings.turns_topic)
+        if not ends:
+            return
+        for tp, end in ends.items():
+            await consumer.report_deleted(tp, offsets.done(tp), end)
+            offsets.skip_to(tp, end)
+        places = {(tp.topic, tp.partition): end for tp, end in ends.items()}
+        await self._blocking(lambda: self._processor.skip_to(places))
+        for tp, end in ends.items():
+            offsets.finish(tp, end - 1)
+        await self._app.consumer.commit()
+
+    async def _report_deleted(self, tp: TP, first: int, until: int) -> None:
+        """Report events that the broker deleted before this group had read them."""
+        log.warning(
+            "log.deleted",
+            partition=tp.partition,
+            first=first,
+            next=until,
+            events=until - first,
+            why="the topic's retention deleted them before they were read",
+        )
+        self.metrics.deleted_unread.inc(until - first)
+        record = self._app.record_deleted
+        if record is None:
+            return
+        try:
+            await asyncio.to_thread(record, (tp.topic, tp.partition), first, until)
+        except StoreError as problem:
+            log.error("log.deleted_not_stored", reason=type(problem).__name__, detail=str(problem))
 
     @periodic("outdated.failed")
     async def _purge_expired(self) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -55,6 +55,10 @@ class RapportApp(faust.App):
     """Called before the stop waits for the batch in progress."""
     find_start: Callable[[Mapping[TopicPartition, int | None]], StartOffsets] | None = None
     """Compares the group's committed offsets with the database's; blocks."""
+    on_deleted: Callable[[TP, int, int], Awaitable[None]] | None = None
+    """Called for events that the broker deleted unread: partition, first offset, end."""
+    record_deleted: Callable[[TopicPartition, int, int], None] | None = None
+    """Stores that events were deleted unread: partition, first offset, end; blocks."""
     batch_max: int
     """Maximum number of events in a batch."""
     fetch_wait: float
@@ -132,19 +136,37 @@ def assigned_partitions(app: faust.App, topic: str) -> list[int]:
     return sorted(tp.partition for tp in assigned if tp.topic == topic)
 
 
-def lag_of(app: faust.App, topic: str) -> dict[int, int] | None:
-    """Unacknowledged events by assigned partition; None while unknown."""
+def lag_of(app: RapportApp, topic: str) -> dict[int, int] | None:
+    """Committed events that are not finished, by assigned partition; None while unknown.
+
+    An upper bound while there are any, because the part of the log that is not read may contain
+    records that are no events. It is 0 once the log is read to its end and all events are finished.
+    """
     lag = {}
-    consumer: Any = app.consumer
+    consumer = cast("OrderedConsumer", app.consumer)
     for tp in consumer.assignment():
         if tp.topic != topic:
             continue
-        end = consumer.highwater(tp)
-        if end is None:
+        read_to = consumer.read_to(tp)
+        if read_to is None:
             return None
-        done = consumer._committed_offset[tp] or 0  # noqa: SLF001  # Faust has no public accessor
-        lag[tp.partition] = max(0, end - done)
+        unfinished = max(0, (read_to.taken or 0) - app.offsets.done(tp))
+        lag[tp.partition] = max(0, read_to.end - read_to.position) + unfinished
     return lag
+
+
+def skipped_ends(app: RapportApp, topic: str) -> dict[TP, int]:
+    """Positions behind the last event, by partition where what follows it is no event."""
+    consumer = cast("OrderedConsumer", app.consumer)
+    found = {}
+    for tp in consumer.assignment():
+        read_to = consumer.read_to(tp)
+        if tp.topic != topic or read_to is None:
+            continue
+        done = app.offsets.done(tp)
+        if (read_to.taken or 0) <= done < read_to.position:
+            found[tp] = read_to.position
+    return found
 
 
 def _credentials(settings: Settings) -> Any:

@@ -1,4 +1,4 @@
-"""Faust's consumer with shorter fetches and strict log order."""
+"""Faust's consumer with shorter fetches and strict log order, which leaves out aborted events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 from aiokafka import AIOKafkaConsumer
-from aiokafka.errors import IllegalStateError
+from aiokafka.errors import IllegalStateError, KafkaError
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP
+from msgspec import Struct
 
 from stream_app.errors import RapportError
 from stream_app.worker.offsets import OffsetTracker
+from stream_app.worker.topics import stable_end
 
 Fetch = Callable[[Any, int, Any], Awaitable[bool]]
 
@@ -37,16 +39,40 @@ DELIVERIES_PER_YIELD = 100
 """Records delivered before other tasks of the event loop may run."""
 
 
+class ReadTo(Struct, frozen=True):
+    """How far a partition is read.
+
+    ``position``: the next offset to fetch, behind what is no event: transaction markers, aborted
+    and deleted records. ``end``: the end of the committed records as of the latest fetch.
+    ``taken``: the offset after the last record that was handed to Faust; None without one.
+    """
+
+    position: int
+    end: int
+    taken: int | None
+
+
 class LogReplaced(RapportError):
     """A topic was deleted and recreated while its records were in progress."""
 
 
 class _Thread(AIOKafkaConsumerThread):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.read_to: dict[TP, ReadTo] = {}
+        """Replaced as a whole, so that other threads may read it."""
+        self._taken: dict[TP, int] = {}
+
     def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
-        """Create a consumer whose fetches wait as set; Faust would let them wait for 1500 ms."""
+        """Create a consumer of committed records whose fetches wait as set.
+
+        Faust would let them wait for 1500 ms, and read committed records only in transactions of
+        its own.
+        """
         consumer = super()._create_worker_consumer(transport)
         app = cast("RapportApp", self.consumer.app)
         consumer._fetch_max_wait_ms = round(app.fetch_wait * 1000)  # noqa: SLF001  # read at start
+        consumer._isolation_level = "read_committed"  # noqa: SLF001  # read at start
         return consumer
 
     async def on_start(self) -> None:
@@ -55,11 +81,47 @@ class _Thread(AIOKafkaConsumerThread):
         fetcher: Any = self._ensure_consumer()._fetcher  # noqa: SLF001  # there is no setting
         consumer: Any = self.consumer
         most: int = consumer.app.batch_max
-        fetcher._proc_fetch_request = rate_limited(  # noqa: SLF001
+        fetch = rate_limited(
             fetcher._proc_fetch_request,  # noqa: SLF001
             FETCH_INTERVAL,
             lambda: consumer.offsets.count_pending() >= most,
         )
+
+        async def fetch_and_note(assignment: Any, node: int, request: Any) -> bool:
+            found = await fetch(assignment, node, request)
+            self._note_positions()
+            return found
+
+        fetcher._proc_fetch_request = fetch_and_note  # noqa: SLF001
+
+    async def _fetch_records(self, *args: Any, **kwargs: Any) -> Any:
+        fetched = await super()._fetch_records(*args, **kwargs)
+        for tp, records in fetched.items():
+            self._taken[tp] = records[-1].offset + 1
+        self._note_positions()
+        return fetched
+
+    def _note_positions(self) -> None:
+        """Note how far each partition is read.
+
+        Runs in the thread that advances the positions, so that no record is between a position and
+        what Faust has taken.
+        """
+        subscription: Any = self._ensure_consumer()._subscription.subscription  # noqa: SLF001
+        assignment = subscription and subscription.assignment
+        if not assignment:
+            return
+        noted = {}
+        for tp in map(TP._make, assignment.tps):
+            state = assignment.state_value(tp)
+            end = stable_end(state.highwater, state.lso)
+            if state.has_valid_position and end is not None:
+                noted[tp] = ReadTo(state.position, end, self._taken.get(tp))
+        self.read_to = noted
+
+    def forget_positions(self) -> None:
+        """Forget how far the partitions are read, after a seek."""
+        self.read_to = {}
 
     def topic_partitions(self, topic: str) -> int | None:
         """Number of partitions in the brokers' metadata; None while the topic does not exist.
@@ -101,6 +163,8 @@ class OrderedConsumer(Consumer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.offsets = OffsetTracker()
+        self._deleted_to: dict[TP, int] = {}
+        """Up to where deleted events are reported, by partition."""
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
         """Yield records in log order; seek back where some were skipped.
@@ -121,7 +185,10 @@ class OrderedConsumer(Consumer):
                 replaced = self.offsets.is_replaced(tp, message.offset)
                 if replaced and not await self._restart_on_new_log(tp, message.offset):
                     return
+                expected = self.offsets.next_expected(tp)
                 back_to = self.offsets.record_fetch(tp, message.offset)
+                if back_to is None and message.offset > expected:
+                    await self.report_deleted(tp, expected, message.offset)
                 if back_to is None and self._deliverable_now(tp, message.offset):
                     await self.callback(message)
                     self._read_offset[tp] = message.offset
@@ -140,6 +207,37 @@ class OrderedConsumer(Consumer):
                     self.offsets.on_revoked()
                     return
 
+    def read_to(self, tp: TP) -> ReadTo | None:
+        """How far a partition is read; None while it is not known."""
+        if not self.offsets.is_known(tp):
+            return None
+        return cast("_Thread", self._thread).read_to.get(tp)
+
+    async def report_deleted(self, tp: TP, first: int, following: int) -> None:
+        """Report the events in a gap of the log that were deleted before they were read.
+
+        What else makes a gap (transaction markers, aborted records, compaction) is behind the
+        start of the log.
+        """
+        try:
+            start = (await self.earliest_offsets(tp))[tp]
+        except KafkaError as problem:
+            log.warning(
+                "log.gap_unexplained",
+                partition=tp.partition,
+                first=first,
+                next=following,
+                reason=type(problem).__name__,
+            )
+            return
+        first = max(first, self._deleted_to.get(tp, 0))
+        until = min(start, following)
+        app = cast("RapportApp", self.app)
+        if until > first:
+            self._deleted_to[tp] = until
+            if app.on_deleted is not None:
+                await app.on_deleted(tp, first, until)
+
     async def _restart_on_new_log(self, tp: TP, offset: int) -> bool:
         """Continue with the new log of a recreated topic; return whether that is possible.
 
@@ -148,6 +246,7 @@ class OrderedConsumer(Consumer):
         log.warning("log.replaced", partition=tp.partition, offset=offset)
         if self.offsets.restart_at(tp, offset):
             self._read_offset[tp] = self._committed_offset[tp] = None
+            self._deleted_to.pop(tp, None)
             return True
         await self.app.crash(
             LogReplaced(
@@ -184,6 +283,7 @@ class OrderedConsumer(Consumer):
             self._committed_offset.update(back)
             self._read_offset.update(back)
             await self.seek_wait(back)
+        cast("_Thread", self._thread).forget_positions()
         self.offsets.on_seek(committed | back)
 
     async def _missing_in_database(self, committed: Mapping[TP, int | None]) -> dict[TP, int]:

@@ -14,7 +14,7 @@ from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
 from stream_app.worker.refusal import explain, quiet_client
-from stream_app.worker.topics import client_options
+from stream_app.worker.topics import client_options, stable_end
 
 POLL_MS: Final = 500
 
@@ -87,7 +87,9 @@ def encoded(session_id: str) -> set[bytes]:
 async def _records(settings: Settings) -> AsyncIterator[tuple[str, DeadLetterRecord | None]]:
     """Yield dead letters with their ids; None for an id that was withdrawn by an erasure."""
     topic = settings.dead_letter_topic
-    consumer = AIOKafkaConsumer(**client_options(settings), enable_auto_commit=False)
+    consumer = AIOKafkaConsumer(
+        **client_options(settings), enable_auto_commit=False, isolation_level="read_committed"
+    )
     try:
         with quiet_client():
             await consumer.start()
@@ -115,9 +117,9 @@ async def _records(settings: Settings) -> AsyncIterator[tuple[str, DeadLetterRec
 
 
 async def _at_end(consumer: AIOKafkaConsumer, partitions: list[TopicPartition]) -> bool:
-    """Whether every partition is read to the high watermark of its latest fetch."""
+    """Whether every partition is read to the end of its committed records."""
     for partition in partitions:
-        end = consumer.highwater(partition)
+        end = stable_end(consumer.highwater(partition), consumer.last_stable_offset(partition))
         if end is None or await consumer.position(partition) < end:
             return False
     return True

@@ -34,6 +34,11 @@ class WorkerMetrics:
             ["partition"],
             registry=self.registry,
         )
+        self.deleted_unread = Counter(
+            "rapport_deleted_unread_events",
+            "Events that the topic's retention deleted before they were read",
+            registry=self.registry,
+        )
         self.batch_events = Histogram(
             "rapport_batch_events", "Events in a batch", buckets=EVENTS, registry=self.registry
         )

@@ -108,6 +108,20 @@ class OffsetTracker:
         if tp in self._next_to_process:
             self._finished[tp] = max(self._finished.get(tp, 0), offset + 1)
 
+    def done(self, tp: TP) -> int:
+        """The offset up to which all delivered events are finished under this assignment."""
+        return self._finished.get(tp, self._seek_target.get(tp, 0))
+
+    def next_expected(self, tp: TP) -> int:
+        """The offset that the next fetched event has if the log has no gap."""
+        return self._next_to_fetch[tp]
+
+    def skip_to(self, tp: TP, offset: int) -> None:
+        """Continue after a part of the log that contains no event, when all events are finished."""
+        if self._next_to_fetch.get(tp, offset) < offset:
+            self._next_to_fetch[tp] = offset
+            self._next_to_process[tp] = max(self._next_to_process.get(tp, 0), offset)
+
     def committable(self, tp: TP) -> int | None:
         """The offset to commit; None if nothing has finished under this assignment."""
         return self._finished.get(tp)

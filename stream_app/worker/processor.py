@@ -253,6 +253,19 @@ class BatchProcessor:
         ]
         self.retrying(lambda: self._store.check_positions(known))
 
+    def skip_to(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Store that the log contains no event up to these offsets.
+
+        Raises:
+            DatabaseWentBack: the database lacks events before them.
+        """
+        positions = [
+            LogPosition(self._group, *place, offset, self._stored.get(place) or None)
+            for place, offset in ends.items()
+        ]
+        self.retrying(lambda: self._store.commit(BatchResult(), (), positions))
+        self._stored.update(ends)
+
     def run_self_test(self) -> None:
         """Process a synthetic session of each bundle with the database, and roll it back.
 

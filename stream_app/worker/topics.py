@@ -61,6 +61,15 @@ def topic_options(settings: Settings, name: str) -> dict[str, str]:
     return options | DEAD_LETTER_TOPIC_CONFIG if name == settings.dead_letter_topic else options
 
 
+def stable_end(highwater: int | None, last_stable: int | None) -> int | None:
+    """The end of a partition's committed records as of a fetch; None before the first one.
+
+    A broker without transactions may know no last stable offset.
+    """
+    known = highwater is not None and last_stable is not None and last_stable >= 0
+    return last_stable if known else highwater
+
+
 async def declare_topics(settings: Settings, patience: float = 30.0) -> list[str]:
     """Create missing topics; return their names.
 

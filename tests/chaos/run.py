@@ -317,7 +317,7 @@ class Chaos:
             done = await admin.list_consumer_group_offsets(settings.kafka_group)
         finally:
             await admin.close()
-        consumer = AIOKafkaConsumer(**client_options(settings))
+        consumer = AIOKafkaConsumer(**client_options(settings), isolation_level="read_committed")
         await consumer.start()
         try:
             parts = [TopicPartition(settings.turns_topic, p) for p in range(PARTITIONS)]

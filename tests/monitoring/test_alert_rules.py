@@ -39,6 +39,10 @@ FIRES: Final[dict[str, dict[str, str]]] = {
     "RapportStaleStates": {"rapport_stale_states_total": "0+60x60"},
     "RapportRuleFails": {'rapport_rule_failures_total{rule="mine"}': "1x20 2x40"},
     "RapportLogReplaced": {'rapport_crashes_total{reason="LogReplaced"}': "_x20 1"},
+    "RapportEventsDeletedUnread": {
+        'rapport_deleted_unread_events_total{instance="a"}': "_x20 6x40",
+        'rapport_deleted_unread_events_created{instance="a"}': "_x20 1199x40",
+    },
     "RapportDeliveriesFail": {
         'rapport_deliveries_total{target="desk", result="refused"}': "0+1x60"
     },
@@ -59,6 +63,8 @@ QUIET: Final = {
     'rapport_provider{instance="a", in_use="cpu", asked="auto"}': "1x60",
     'rapport_store_retries_total{instance="a"}': "7x60",
     'rapport_ticks_created{instance="a"}': "100x10 160x50",
+    'rapport_deleted_unread_events_total{instance="a"}': "6x60",
+    'rapport_deleted_unread_events_created{instance="a"}': "-3600x60",
     'rapport_dead_letters_total{reason="implausible-time"}': "3x60",
     'rapport_dead_letters_total{reason="unprocessable"}': "3x60",
     'rapport_events_total{fate="dead-letter"}': "3x60",

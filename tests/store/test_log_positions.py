@@ -68,6 +68,23 @@ def test_only_a_worker_that_is_up_to_date_moves_the_position_back(
     assert log_positions.stored_offsets(store, "g", ["turns"]) == {T0: then}
 
 
+def test_events_deleted_unread_are_recorded_and_counted_once(store: Store) -> None:
+    def record(place: tuple[str, int], first: int, until: int) -> None:
+        log_positions.record_deleted(store, "g" * 200, place, first, until, NOW)
+
+    record(T0, 4, 10)
+    record(T0, 4, 10)  # by a worker that failed before it went on behind them
+    record(T0, 4, 12)
+    record(T0, 20, 25)
+    record(T1, 0, 3)
+    found = log_positions.deleted_unread(store, "g" * 200, [T0, T1, ("turns", 2)])
+    assert {at: (each.count, each.until) for at, each in found.items()} == {
+        T0: (13, 25),
+        T1: (3, 3),
+    }
+    assert log_positions.deleted_unread(store, "another", [T0, T1]) == {}
+
+
 def test_a_database_with_the_groups_offsets_starts_there(store: Store) -> None:
     store.commit(process([turn()]), (), [position(5), position(9, partition=1)])
     found = begin(store, {T0: 5, T1: 7, ("turns", 2): None})

@@ -3,14 +3,15 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from inspect import signature
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from faust.types import TP
+from structlog.testing import capture_logs
 
 from stream_app.core.batch import BatchResult
 from stream_app.core.pipeline import Received, Source, receive
@@ -22,6 +23,8 @@ from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker import agents, record_decoder
 from stream_app.worker import app as faust_app
 from stream_app.worker.agents import TurnAgent
+from stream_app.worker.app import RapportApp
+from stream_app.worker.consumer import ReadTo
 from stream_app.worker.health import Health, HealthLimits
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.offsets import OffsetTracker
@@ -54,6 +57,8 @@ class World:
         self.offsets.on_seek({TP("t", 2): None})
         self.ends = {TP(SETTINGS.turns_topic, 2): 0}
         self._committed_offset: dict[TP, int | None] = {TP(SETTINGS.turns_topic, 2): None}
+        self.reading: dict[TP, ReadTo] = {}
+        self.record_deleted: Callable[..., object] | None = None
         self.cache = SessionCache(9)
         self.topic_size: int | None = 6
         self.store_error: Exception | None = None
@@ -125,8 +130,17 @@ class World:
         assert topic == SETTINGS.turns_topic
         return self.topic_size
 
-    def highwater(self, tp: TP) -> int | None:
-        return self.ends.get(tp)
+    def read_to(self, tp: TP) -> ReadTo | None:
+        if tp in self.reading:
+            return self.reading[tp]
+        end = self.ends.get(tp)
+        return None if end is None else ReadTo(self._committed_offset.get(tp) or 0, end, None)
+
+    async def report_deleted(self, tp: TP, first: int, following: int) -> None:
+        self.journal.append(f"deleted? {tp.partition} {first} {following}")
+
+    def skip_to(self, ends: Mapping[tuple[str, int], int]) -> None:
+        self.journal += [f"skip {end}" for end in ends.values()]
 
     def mark_published(self, committed: Committed) -> None:
         self.journal.append(f"published {committed.outbox_id}")
@@ -615,6 +629,61 @@ async def test_lag_is_the_number_of_uncommitted_events(world: World) -> None:
     world.ends = {}
     await agent._report_health()
     assert agent.health.not_ready() == ["lag not known yet"]
+
+
+@pytest.mark.parametrize(
+    ("read_to", "lag"),
+    [
+        (ReadTo(9, 9, 7), 0),  # two markers after the last event
+        (ReadTo(9, 9, None), 0),  # all deleted
+        (ReadTo(9, 8, 7), 0),  # the end is that of an earlier fetch
+        (ReadTo(9, 9, 9), 2),  # delivered, but not finished
+        (ReadTo(7, 9, 7), 2),
+        (ReadTo(8, 10, 8), 3),
+    ],
+)
+def test_lag_counts_events_and_not_what_lies_between_them(
+    world: World, read_to: ReadTo, lag: int
+) -> None:
+    place = TP(SETTINGS.turns_topic, 2)
+    world.offsets.on_seek({place: 7})
+    world.reading = {place: read_to}
+    assert faust_app.lag_of(cast("RapportApp", world), SETTINGS.turns_topic) == {2: lag}
+
+
+async def test_the_position_behind_the_last_event_is_stored_and_committed(world: World) -> None:
+    agent = world.agent()
+    place, other = TP(SETTINGS.turns_topic, 2), TP(SETTINGS.turns_topic, 3)
+    world.partitions = {place, other}
+    world.offsets.on_seek({place: 7, other: 7})
+    world.reading = {place: ReadTo(9, 9, 7), other: ReadTo(9, 9, 8)}
+    await agent._check_positions()
+    assert world.journal == ["deleted? 2 7 9", "skip 9", "offsets"]
+    assert (world.offsets.committable(place), world.offsets.committable(other)) == (9, None)
+    assert world.offsets.record_fetch(place, 9) is None, "the next event follows without a gap"
+    assert world.offsets.start(place, 9) == 0
+
+
+async def test_deleted_events_are_logged_counted_and_stored(world: World) -> None:
+    agent = world.agent()
+    world.record_deleted = lambda *found: world.journal.append(str(found))
+    with capture_logs() as logged:
+        await agent._report_deleted(TP("t", 2), 4, 10)
+    [line] = logged
+    assert (line["log_level"], line["events"]) == ("warning", 6)
+    assert world.journal == ["(('t', 2), 4, 10)"]
+    value = agent.metrics.registry.get_sample_value
+    assert value("rapport_deleted_unread_events_total") == 6
+
+
+async def test_deleted_events_are_reported_without_the_database(world: World) -> None:
+    def fail(*_: object) -> None:
+        raise StoreUnavailable("away")
+
+    world.record_deleted = fail
+    with capture_logs() as logged:
+        await world.agent()._report_deleted(TP("t", 2), 4, 10)
+    assert [line["event"] for line in logged] == ["log.deleted", "log.deleted_not_stored"]
 
 
 async def test_a_worker_is_ready_soon_after_the_lag_is_known(

@@ -4,18 +4,20 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from aiokafka.errors import IllegalStateError
+from aiokafka.errors import IllegalStateError, KafkaConnectionError
 from faust.transport.drivers.aiokafka import Consumer
 from faust.types import TP
+from structlog.testing import capture_logs
 
 from stream_app.errors import StoreUnavailable
 from stream_app.settings import Settings
 from stream_app.store.log_positions import StartOffsets
 from stream_app.worker import app as faust_app
 from stream_app.worker import consumer as consumer_module
+from stream_app.worker.app import RapportApp
 from stream_app.worker.consumer import OrderedConsumer, rate_limited
 
 P0, P1 = TP("dialogue.turns", 0), TP("dialogue.turns", 1)
@@ -31,6 +33,8 @@ class Script:
         self.fetches: list[list[tuple[TP, int]]] = []
         self.seeks: list[Mapping[TP, int] | str] = []
         self.taken_away = False
+        self.starts: dict[TP, int] = {}
+        self.broker_away = False
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
         for tp, offset in self.fetches.pop(0):
@@ -44,6 +48,11 @@ class Script:
         self.seeks.append(partitions)
         if self.taken_away:
             raise IllegalStateError
+
+    async def earliest_offsets(self, tp: TP) -> Mapping[TP, int]:
+        if self.broker_away:
+            raise KafkaConnectionError
+        return {tp: self.starts.get(tp, 0)}
 
     def assignment(self) -> set[TP]:
         return set(self.committed)
@@ -60,6 +69,7 @@ def consumer(script: Script, monkeypatch: pytest.MonkeyPatch) -> OrderedConsumer
     monkeypatch.setattr(Consumer, "perform_seek", script.perform_seek)
     monkeypatch.setattr(Consumer, "seek_wait", script.seek_wait)
     monkeypatch.setattr(Consumer, "assignment", script.assignment)
+    monkeypatch.setattr(Consumer, "earliest_offsets", script.earliest_offsets)
     consumer = faust_app.create(Settings()).consumer
     assert isinstance(consumer, OrderedConsumer)
     script.consumer = consumer
@@ -99,6 +109,43 @@ async def test_a_partition_without_a_committed_offset_is_read_from_its_start(
     assert await handed_out(consumer) == []
     assert script.seeks[-1] == {P1: 0}
     assert await handed_out(consumer) == [(P1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("start", "deleted"),
+    [(0, []), (6, []), (7, [(6, 7)]), (8, [(6, 8)]), (20, [(6, 8)])],
+)
+async def test_a_gap_before_the_start_of_the_log_is_reported_once_as_deleted(
+    consumer: OrderedConsumer, script: Script, start: int, deleted: list[tuple[int, int]]
+) -> None:
+    reported: list[tuple[int, int]] = []
+
+    async def report(tp: TP, first: int, until: int) -> None:
+        reported.append((first, until))
+
+    cast("RapportApp", consumer.app).on_deleted = report
+    script.starts = {P0: start}
+    await consumer.perform_seek()
+    script.fetches = [[(P0, 5), (P0, 8)], [(P0, 8)], [(P0, 8)]]
+    await handed_out(consumer)
+    assert await handed_out(consumer) == [(P0, 8)]
+    await consumer.perform_seek()
+    script.committed = {P0: 6}
+    await consumer.perform_seek()
+    await handed_out(consumer)
+    assert reported == deleted
+
+
+async def test_a_gap_that_cannot_be_examined_does_not_stop_the_reading(
+    consumer: OrderedConsumer, script: Script
+) -> None:
+    script.broker_away = True
+    await consumer.perform_seek()
+    script.fetches = [[(P0, 8)], [(P0, 8)]]
+    await handed_out(consumer)
+    with capture_logs() as logged:
+        assert await handed_out(consumer) == [(P0, 8)]
+    assert [line["event"] for line in logged] == ["log.gap_unexplained"]
 
 
 async def test_a_partition_revoked_during_the_seek_is_ignored(
