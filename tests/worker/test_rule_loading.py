@@ -144,6 +144,27 @@ def test_a_failing_rule_is_reported_once_and_stops_nothing(world: World) -> None
     assert counted("rapport_rule_failures_total", {"rule": "low-empathy-risk"}) is None
 
 
+def test_a_failure_that_depends_on_values_is_counted_and_logged(world: World) -> None:
+    failing = "10 / late_turns > 3"
+    world.file.write_text(HEAD + rule_text("broken", when=failing), "utf-8")
+    assert world.reloader.reload_if_changed()
+    with structlog.testing.capture_logs() as logs:
+        take(world.worker, turn(0), turn(1))
+    [failed] = [line for line in logs if line["event"] == "rule.failed"]
+    assert (failed["rule"], failed["expression"]) == ("broken", failing)
+    counted = world.metrics.registry.get_sample_value
+    assert counted("rapport_rule_failures_total", {"rule": "broken"})
+
+
+@pytest.mark.parametrize(
+    "when", ["channel.matches('[')", "turns / 0 > 1", "9223372036854775807 + turns > 5"]
+)
+def test_a_rule_that_cannot_be_evaluated_is_not_adopted(world: World, when: str) -> None:
+    world.file.write_text(HEAD + rule_text("broken", when=when), "utf-8")
+    assert not world.reloader.reload_if_changed()
+    assert world.reloads("refused") == 1
+
+
 def test_a_rule_of_unbounded_cost_is_not_adopted(world: World) -> None:
     nested = "[1, 2].all(a, [1, 2].all(b, a + b > 0))"
     world.file.write_text(HEAD + rule_text("nested", when=nested), "utf-8")
