@@ -303,7 +303,9 @@ class Settings(BaseSettings):
         description="Networks and hosts, separated by commas, that targets may have although they "
         "are not public",
     )
-    external_url: str = Field("", description="URL of the console, for links in notifications")
+    external_url: str = Field(
+        "", description="URL of the console, without a path, for links in notifications"
+    )
 
     self_declared_attributes: Path | None = Field(
         None,
@@ -402,6 +404,22 @@ class Settings(BaseSettings):
     @classmethod
     def _known_access(cls, given: str) -> str:
         parse_access(given)
+        return given
+
+    @field_validator("external_url")
+    @classmethod
+    def _host_of_its_own(cls, given: str) -> str:
+        if not given:
+            return given
+        parts = urlsplit(given)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("RAPPORT_EXTERNAL_URL must begin with https:// or http:// and a host")
+        if parts.path.strip("/") or parts.query or parts.fragment:
+            raise ValueError(
+                "RAPPORT_EXTERNAL_URL must not have a path: the console works only at the root of "
+                "a host; give it a host name or a port of its own, such as "
+                "https://rapport.example.org"
+            )
         return given
 
     @field_validator("web_proxies")

@@ -81,12 +81,12 @@ def test_hits_are_stored_shown_exported_and_start_rules(session: Scored) -> None
         draft = {"text": RULES.replace("wants_refund", "express_apology")}
         checked = sue.post("/api/v1/rules/check", json=draft).raise_for_status().json()
     with session.web.client("sue") as sue:
-        exported = sue.get("/exports/turns?format=csv").raise_for_status().text
+        exported = sue.get("/exports/turns?format=csv").raise_for_status().content
     assert '<span class="chip-head">intent</span> <b>wants a refund</b>' in page
     assert '<span class="chip-head">intent</span> <b>apologises</b>' in page
     assert turns[0]["scores"][0]["intents"].keys() == {"wants_refund"}
     assert checked["valid"]
-    table = list(csv.DictReader(io.StringIO(exported)))
+    table = list(csv.DictReader(io.StringIO(exported.decode("utf-8-sig"))))
     assert float(table[0]["intent_wants_refund"]) >= 0.5
     assert (table[0]["intent_express_apology"], table[1]["intent_wants_refund"]) == ("", "")
     assert "express_apology" in table[1]["intents"]

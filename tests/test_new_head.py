@@ -207,7 +207,7 @@ def test_the_console_shows_the_new_heads_with_their_display_words(session: Score
 
 
 def test_exports_have_columns_for_the_new_heads(session: ScoredSession) -> None:
-    rows = list(csv.DictReader(io.StringIO(session.export("turns?format=csv").decode())))
+    rows = list(csv.DictReader(io.StringIO(session.export("turns?format=csv").decode("utf-8-sig"))))
     row = session.row(1)
     assert rows[1]["expressed_warmth"] == str(row["expressed"]["warmth"]["level"])
     assert float(rows[1]["perceived_trust"]) == row["perceived"]["trust"]

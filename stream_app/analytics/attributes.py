@@ -25,11 +25,13 @@ class NotEnabled(RapportError):
 def read(file: Path, pseudonym: Callable[[str], str]) -> dict[str, str]:
     """Attributes by pseudonym, from a CSV file with the columns speaker_id and attribute.
 
+    The file may begin with a byte order mark, which spreadsheets write.
+
     Raises:
         AttributesError: the file cannot be read or lacks a column.
     """
     try:
-        with file.open(newline="", encoding="utf-8") as stream:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream)
             if not set(COLUMNS) <= set(reader.fieldnames or ()):
                 raise AttributesError(f"{file} needs the columns {' and '.join(COLUMNS)}")

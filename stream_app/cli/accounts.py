@@ -81,6 +81,18 @@ def change_password(name: Name) -> None:
     typer.echo(f"{name} has a new password")
 
 
+@accounts.command("bind")
+def bind_person(
+    name: Name,
+    sub: Annotated[str, typer.Argument(help="The claim sub of the person at the provider.")],
+) -> None:
+    """Let a person of the identity provider (RAPPORT_OIDC_ISSUER) sign in to an account."""
+    from stream_app.commands import people as command
+
+    command.bind(settings_for(), name, sub)
+    typer.echo(f"{sub} may sign in as {name}")
+
+
 @accounts.command("token")
 def new_token(
     name: Name,

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from stream_app import bootstrap
 from stream_app.settings import Settings
 from stream_app.store import audit
-from stream_app.store.people import ANY_SESSION, IngestScope, People, Person
+from stream_app.store.people import ANY_SESSION, IngestScope, People, Person, PersonError
 from stream_app.store.roles import PersonRole, Right
 from stream_app.web.account_changes import AccountChanges
 
@@ -54,6 +54,17 @@ def change_password(settings: Settings, name: str, password: str) -> None:
         PersonError: there is no such account, or the password is too weak.
     """
     _changes(settings).change_password(name, password)
+
+
+def bind(settings: Settings, name: str, sub: str) -> None:
+    """Let a person at the identity provider sign in to an account.
+
+    Raises:
+        PersonError: there is no such account or no provider, or the person has another account.
+    """
+    if settings.oidc_issuer is None:
+        raise PersonError("RAPPORT_OIDC_ISSUER is not set: there is no identity provider")
+    _changes(settings).bind(name, settings.oidc_issuer, sub)
 
 
 def new_token(

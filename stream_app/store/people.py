@@ -38,6 +38,10 @@ class PersonError(RapportError):
     """An account or token cannot be created or changed as requested."""
 
 
+class AccountDisabled(PersonError):
+    """The account exists, but may not be used any more."""
+
+
 class OutsideTeam(RapportError):
     """A supervisor asked for a team that is not theirs."""
 
@@ -148,8 +152,10 @@ class People:
         self._idle_after = idle_after
         self._by_token = _by_token(ends_idle=idle_after is not None)
 
-    def add(self, person: Person, password_hash: str | None) -> None:
+    def add(self, person: Person, password_hash: str | None, identity: str | None = None) -> None:
         """Create an account; ``person.initial_password``: the password must be changed first.
+
+        ``identity``: the person at an identity provider who may sign in to it.
 
         Raises:
             PersonError: the name is taken.
@@ -162,6 +168,7 @@ class People:
             "all_teams": person.all_teams,
             "password_hash": password_hash,
             "initial_password": person.initial_password,
+            "identity": identity,
             "created_at": datetime.now(UTC),
         }
         if self.find(person.name) is not None:
@@ -212,13 +219,18 @@ class People:
             connection.execute(change.values(toured_at=datetime.now(UTC)))
 
     def find_by_identity(self, identity: str) -> Person | None:
-        """The account of a person at an identity provider, unless it is disabled."""
-        query = sa.select(people).where(
-            people.c.identity == identity, people.c.disabled_at.is_(None)
-        )
+        """The account that a person at an identity provider is bound to.
+
+        Raises:
+            AccountDisabled: an account of this person is disabled; no other name opens one.
+        """
+        query = sa.select(people).where(people.c.identity == identity)
         with self._store.reading() as connection:
-            found = connection.execute(query).mappings().first()
-        return _person(found) if found else None
+            found = connection.execute(query).mappings().all()
+        for row in found:
+            if row["disabled_at"] is not None:
+                raise AccountDisabled(f"the account {row['name']} is disabled")
+        return _person(found[0]) if found else None
 
     def identity(self, name: str) -> str | None:
         """The identity that the account is bound to, or None."""
@@ -226,10 +238,22 @@ class People:
         return found["identity"] if found else None
 
     def bind(self, name: str, identity: str) -> None:
-        """Bind an account to an identity; nobody else can then sign in to it by its name."""
-        unbound = (people.c.name == name) & people.c.identity.is_(None)
+        """Bind an account to this identity alone and end its sign-ins, which may be another's.
+
+        Disabled accounts lose the identity: their person continues under this name.
+
+        Raises:
+            PersonError: another account that is in use has the identity.
+        """
+        others = (people.c.identity == identity) & (people.c.name != name)
+        in_use = sa.select(people.c.name).where(others, people.c.disabled_at.is_(None))
         with self._store.transaction() as connection:
-            connection.execute(sa.update(people).where(unbound).values(identity=identity))
+            if (other := connection.scalar(in_use)) is not None:
+                raise PersonError(f"this person signs in as {other}; disable that account first")
+            connection.execute(sa.update(people).where(others).values(identity=None))
+            change = sa.update(people).where(people.c.name == name)
+            connection.execute(change.values(identity=identity))
+            connection.execute(sa.delete(access_tokens).where(_browsers_of(name)))
 
     def set_access(self, person: Person) -> None:
         """Replace role, teams and speaker of an account."""

@@ -15,6 +15,7 @@ from stream_app.store.roles import PersonRole, Right
 from stream_app.web.passwords import hash_new_password, hash_password
 
 MAX_NAME: Final = 100
+MAX_IDENTITY_CHARS: Final = 500
 INITIAL_BYTES: Final = 15
 WITH_PASSWORD: Final = frozenset(
     {PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST, PersonRole.ADMIN}
@@ -65,6 +66,13 @@ class AccountChanges:
         _check_teams(person.role, team, all_teams)
         self._people.set_access(replace(person, team=team, all_teams=all_teams))
         self._audit(f"{name} is {person.role.value}{_of(team, all_teams)}")
+
+    def bind(self, name: str, issuer: str, sub: str) -> None:
+        """Let the person with this ``sub`` at the identity provider sign in to the account."""
+        if self._find(name).role not in WITH_PASSWORD:
+            raise PersonError("accounts of programs and studies have tokens, no sign-in")
+        self._people.bind(name, identity_of(issuer, sub))
+        self._audit(f"{name} is bound to {sub} at the identity provider")
 
     def change_password(self, name: str, password: str) -> None:
         """Replace the password and end the sign-ins."""
@@ -149,6 +157,18 @@ class AccountChanges:
 
     def _audit(self, what: str) -> None:
         audit.record(self._store, self._by, AuditAction.CHANGE_ACCOUNT, detail=what)
+
+
+def identity_of(issuer: str, sub: str) -> str:
+    """How a person at an identity provider is stored: names change hands, this pair does not.
+
+    Raises:
+        PersonError: the ``sub`` is not one.
+    """
+    identity = f"{issuer} {sub}"
+    if not sub or len(identity) > MAX_IDENTITY_CHARS or "\0" in sub:
+        raise PersonError("the claim sub is empty or too long")
+    return identity
 
 
 def _initial_password() -> str:

@@ -7,7 +7,7 @@ import httpx
 import structlog
 from authlib.common.errors import AuthlibBaseError
 from authlib.deprecate import AuthlibDeprecationWarning
-from joserfc.errors import JoseError
+from joserfc.errors import ClaimError, JoseError
 from msgspec import Struct
 
 from stream_app.errors import RapportError
@@ -29,6 +29,13 @@ class ProviderUnavailable(RapportError):
 
 class SignInRefused(RapportError):
     """The sign-in cannot be completed; the message is for the audit trail."""
+
+
+class ClaimMissing(SignInRefused):
+    """The provider does not send a claim that the settings name; the person may know that."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the identity provider sends no claim {name}")
 
 
 class Attempt(Struct, frozen=True):
@@ -61,10 +68,11 @@ class IdentityProvider:
                 "token_endpoint_auth_method": "client_secret_basic" if secret else "none",
             },
         )
-        self._wanted = {settings.oidc_name_claim, settings.oidc_speaker_claim}
+        self._wanted = [settings.oidc_name_claim]
+        if settings.oidc_speaker_claim is not None:
+            self._wanted.append(settings.oidc_speaker_claim)
         if settings.oidc_access:
-            self._wanted.add(settings.oidc_access_claim)
-        self._wanted.discard(None)
+            self._wanted.append(settings.oidc_access_claim)
 
     async def begin(self, to: str) -> tuple[str, Attempt]:
         """The provider's address to send the browser to, and what the browser keeps.
@@ -88,14 +96,7 @@ class IdentityProvider:
             token = await self._app.fetch_access_token(
                 self._callback, code=code, code_verifier=attempt.verifier
             )
-            claims = await self._app.parse_id_token(
-                token,
-                attempt.nonce,
-                {
-                    "iss": {"essential": True, "value": self.issuer},
-                    "aud": {"essential": True, "value": self._client_id},
-                },
-            )
+            claims = await self._verified(token, attempt.nonce)
             if claims is None:
                 raise SignInRefused("the provider sent no ID token")
             return await self._complete(dict(claims), token)
@@ -103,6 +104,27 @@ class IdentityProvider:
             raise SignInRefused(f"invalid code or token ({type(problem).__name__})") from None
         except httpx.HTTPError as problem:
             raise self._unavailable(problem) from None
+
+    async def _verified(self, token: dict[str, Any], nonce: str) -> Any:
+        """The claims of the ID token, None without one.
+
+        A provider may replace its keys at any time, and may leave out their ids: keys that were
+        read for an earlier sign-in are read again, once, before a token is refused.
+        """
+        expected = {
+            "iss": {"essential": True, "value": self.issuer},
+            "aud": {"essential": True, "value": self._client_id},
+        }
+        kept = self._app.server_metadata.get("jwks")
+        try:
+            return await self._app.parse_id_token(token, nonce, expected)
+        except ClaimError:
+            raise
+        except (JoseError, ValueError):
+            if kept is None or self._app.server_metadata.get("jwks") is not kept:
+                raise
+        await self._app.fetch_jwk_set(force=True)
+        return await self._app.parse_id_token(token, nonce, expected)
 
     async def _load(self) -> None:
         """Read the provider's metadata, once."""
@@ -118,16 +140,44 @@ class IdentityProvider:
 
     async def _complete(self, claims: Claims, token: dict[str, Any]) -> Claims:
         """Add claims that the provider leaves out of the ID token to keep it short."""
-        if self._wanted <= claims.keys() or "userinfo_endpoint" not in self._app.server_metadata:
+        complete = all(claim_at(claims, path) is not None for path in self._wanted)
+        if complete or "userinfo_endpoint" not in self._app.server_metadata:
             return claims
         more = await self._app.userinfo(token=token)
         if more.get("sub") != claims["sub"]:
             raise SignInRefused("the user information is about somebody else")
-        return {**more, **claims}
+        return _joined(claims, more)
 
     def _unavailable(self, problem: Exception) -> ProviderUnavailable:
         log.warning("sign_in.provider_unavailable", problem=type(problem).__name__)
         return ProviderUnavailable("the identity provider is unavailable; try again in a minute")
+
+
+def claim_at(claims: Claims, path: str) -> Any:
+    """The claim of this name, else the one inside others that the dots lead to; None without it.
+
+    >>> claim_at({"realm_access": {"roles": ["leads"]}}, "realm_access.roles")
+    ['leads']
+    >>> claim_at({"https://example.org/groups": ["leads"]}, "https://example.org/groups")
+    ['leads']
+    """
+    if claims.get(path) is not None:
+        return claims[path]
+    for at, letter in enumerate(path):
+        inner = claims.get(path[:at]) if letter == "." else None
+        if isinstance(inner, dict) and (found := claim_at(inner, path[at + 1 :])) is not None:
+            return found
+    return None
+
+
+def _joined(claims: Claims, more: Claims) -> Claims:
+    """Both, inside objects too; ``claims`` count where both have a value."""
+    inner = {
+        name: _joined(value, more[name])
+        for name, value in claims.items()
+        if isinstance(value, dict) and isinstance(more.get(name), dict)
+    }
+    return {**more, **claims, **inner}
 
 
 def _client_class() -> Any:

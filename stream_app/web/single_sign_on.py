@@ -8,38 +8,32 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.granted_access import GrantedAccess
 from stream_app.store.people import Person, PersonError
 from stream_app.store.roles import PersonRole
-from stream_app.web.identity_provider import Claims, SignInRefused
+from stream_app.web.account_changes import identity_of
+from stream_app.web.identity_provider import ClaimMissing, Claims, SignInRefused, claim_at
 from stream_app.web.services import Services
 
 MAX_NAME_CHARS: Final = 100
-MAX_IDENTITY_CHARS: Final = 500
 
 
 def account_of(services: Services, issuer: str, claims: Claims) -> Person:
-    """The account, created or updated as the settings say.
+    """The account that is bound to the provider's ``sub``, updated as the settings say.
 
-    At the first sign-in, the account of the claimed name is bound to the provider's ``sub``; from
-    then on only the ``sub`` counts, because names can be given to somebody else.
+    A name opens no account: names change hands, and at many providers people choose their own.
+    Accounts are bound when they are created here, or by ``rapport people bind``.
 
     Raises:
         SignInRefused: there is no account, it is disabled or somebody else's, or it has no access.
     """
-    settings = services.settings
-    identity = f"{issuer} {claims['sub']}"
-    if len(identity) > MAX_IDENTITY_CHARS:
-        raise SignInRefused("the claim sub is too long")
-    name = _text(claims, settings.oidc_name_claim)
+    try:
+        identity = identity_of(issuer, str(claims["sub"]))
+        person = services.people.find_by_identity(identity)
+    except PersonError as problem:
+        raise SignInRefused(str(problem)) from None
     granted = _granted(services, claims)
-    person = services.people.find_by_identity(identity) or services.people.find(name)
     if person is None:
-        return _create(services, name, identity, granted, claims)
-    bound_to = services.people.identity(person.name)
-    if bound_to not in (None, identity):
-        raise SignInRefused(f"the account {person.name} belongs to another identity")
+        return _create(services, identity, granted, claims)
     if person.role is PersonRole.INGEST:
         raise SignInRefused("programs send with tokens")
-    if bound_to is None:
-        services.people.bind(person.name, identity)
     if granted is None:
         return person
     updated = replace(person, role=granted.role, team=granted.team, all_teams=granted.all_teams)
@@ -50,8 +44,13 @@ def account_of(services: Services, issuer: str, claims: Claims) -> Person:
 
 
 def _create(
-    services: Services, name: str, identity: str, granted: GrantedAccess | None, claims: Claims
+    services: Services, identity: str, granted: GrantedAccess | None, claims: Claims
 ) -> Person:
+    name = _text(claims, services.settings.oidc_name_claim)
+    if services.people.find(name) is not None:
+        raise SignInRefused(
+            f"the account {name} is not bound to this person, who has the sub {claims['sub']}"
+        )
     if not services.settings.oidc_create_accounts or granted is None:
         raise SignInRefused(f"there is no account {name}, or it is disabled")
     speaker_claim = services.settings.oidc_speaker_claim
@@ -65,10 +64,9 @@ def _create(
         all_teams=granted.all_teams,
     )
     try:
-        services.people.add(person, None)
+        services.people.add(person, None, identity)
     except PersonError as problem:
         raise SignInRefused(str(problem)) from None
-    services.people.bind(name, identity)
     _audit(services, f"added {name} as {_described(person)} by single sign-on")
     return person
 
@@ -78,7 +76,10 @@ def _granted(services: Services, claims: Claims) -> GrantedAccess | None:
     by_group = services.settings.access_by_group
     if not by_group:
         return None
-    stated = claims.get(services.settings.oidc_access_claim)
+    path = services.settings.oidc_access_claim
+    stated = claim_at(claims, path)
+    if stated is None:
+        raise ClaimMissing(path)
     groups = stated if isinstance(stated, list) else [stated]
     for group, access in by_group.items():
         if group in groups:
@@ -87,10 +88,13 @@ def _granted(services: Services, claims: Claims) -> GrantedAccess | None:
 
 
 def _text(claims: Claims, name: str) -> str:
-    value = claims.get(name)
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME_CHARS or "\0" in value:
-        raise SignInRefused(f"the claim {name} is missing or unusable")
-    return value
+    value = claim_at(claims, name)
+    if value is None:
+        raise ClaimMissing(name)
+    usable = isinstance(value, str) and 0 < len(value) <= MAX_NAME_CHARS and value.isprintable()
+    if not usable or value != value.strip():
+        raise SignInRefused(f"the claim {name} is unusable")
+    return str(value)
 
 
 def _described(person: Person) -> str:

@@ -195,6 +195,8 @@ def test_attributes_are_read_under_pseudonyms(tmp_path: Path) -> None:
     file = tmp_path / "declared.csv"
     file.write_text("speaker_id,attribute\nnoor, a \nolu,\n")
     assert attributes.read(file, str.upper) == {"NOOR": "a"}
+    file.write_text("speaker_id,attribute\nnoor,ä\n", encoding="utf-8-sig")
+    assert attributes.read(file, str.upper) == {"NOOR": "ä"}
     file.write_text("name,attribute\nnoor,a\n")
     with pytest.raises(attributes.AttributesError, match="speaker_id and attribute"):
         attributes.read(file, str.upper)

@@ -55,6 +55,11 @@ NUMBERS = Row()
 NEEDS_STOP = Row()
 """Needs an older database, or all processes stopped; tests/commands/test_keys.py runs it."""
 ACCOUNT = "change account"
+SINGLE_SIGN_ON = {
+    "OIDC_ISSUER": "https://idp.example.org",
+    "OIDC_CLIENT_ID": "rapport",
+    "EXTERNAL_URL": "https://rapport.example.org",
+}
 COMMANDS = {
     "up": SERVICE,
     "worker": SERVICE,
@@ -114,6 +119,7 @@ COMMANDS = {
     "people list": Row(()),
     "people add": Row(("eve", "--role", "admin"), ACCOUNT, PASSWORD),
     "people team": Row(("sue", "--all-teams"), ACCOUNT),
+    "people bind": Row(("sue", "1001"), ACCOUNT),
     "people password": Row(("sue",), ACCOUNT, PASSWORD),
     "people token": Row(("sue", "--label", "report"), ACCOUNT),
     "people revoke": Row(("sue", "--label", "old"), ACCOUNT),
@@ -181,6 +187,9 @@ def test_commands(
     runner = CliRunner()
     if name in ("promote", "rollback"):
         monkeypatch.setenv("RAPPORT_BUNDLE", str(tmp_path / "in-force.json"))
+    if name == "people bind":
+        for setting, value in SINGLE_SIGN_ON.items():
+            monkeypatch.setenv(f"RAPPORT_{setting}", value)
     if name == "rollback":
         for bundle in ("default", "nano"):
             runner.invoke(app, ["promote", bundle, "--reason", "tried"])

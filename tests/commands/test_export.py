@@ -92,7 +92,7 @@ def test_restricted_outputs_are_left_out(
 ) -> None:
     def names(file: Path) -> set[str]:
         assert run("export", "turns", "-o", file)[0] == 0
-        return set(file.read_text().splitlines()[0].split(","))
+        return set(file.read_text("utf-8-sig").splitlines()[0].split(","))
 
     assert {"client", "expressed"} <= names(tmp_path / "all.csv")
     monkeypatch.setenv("RAPPORT_RESTRICTED_OUTPUTS", '{"all": ["client"]}')

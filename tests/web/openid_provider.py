@@ -18,6 +18,8 @@ USERS = (
     {"sub": "1004", "preferred_username": "visitor", "groups": ["staff"]},
     {"sub": "1005", "preferred_username": "pump", "groups": []},
     {"sub": "1006", "groups": ["north-leads"]},
+    {"sub": "1007", "preferred_username": "boss", "groups": ["north-leads"]},
+    {"sub": "1008", "preferred_username": "kim", "realm_access": {"roles": ["counsellors"]}},
 )
 
 

@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -56,20 +57,34 @@ async def application(scope: dict[str, Any], receive: Callable[[], Any], send: S
     await send({"type": "http.response.body", "body": str(size).encode()})
 
 
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
+@contextmanager
+def serving(protocol: type[TimeoutProtocol], limit: int | None = None) -> Iterator[int]:
+    """Serve the application with this protocol and limit of connections; yields the port."""
     chosen = free_port()
     config = uvicorn.Config(
-        application, port=chosen, http=ShortTimeouts, log_config=None, lifespan="off"
+        application,
+        port=chosen,
+        http=protocol,
+        log_config=None,
+        lifespan="off",
+        limit_concurrency=limit,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield chosen
-    server.should_exit = True
-    thread.join()
+    try:
+        yield chosen
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with serving(ShortTimeouts) as chosen:
+        yield chosen
 
 
 def closed_after(port: int, first: bytes, more: bytes = b"") -> float:
@@ -130,6 +145,68 @@ def test_a_client_within_the_deadlines_is_served(port: int) -> None:
                 yield b"y"
 
         assert client.post("/", content=slowly()).text == "3"
+
+
+LIMIT = 20
+KEPT_ALIVE = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+UNFINISHED = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx"
+
+
+@pytest.fixture
+def limited() -> Iterator[int]:
+    with serving(TimeoutProtocol, LIMIT) as chosen:
+        yield chosen
+
+
+@contextmanager
+def connections(port: int, count: int, first: bytes) -> Iterator[list[socket.socket]]:
+    """This many connections that have sent these bytes and nothing since."""
+    with ExitStack() as stack:
+        opened = []
+        for _ in range(count):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            one.sendall(first)
+            opened.append(one)
+        yield opened
+
+
+@pytest.mark.parametrize("first", [b"", b"GET / HTTP/1.1\r\nHost: a\r\n", KEPT_ALIVE])
+def test_idle_connections_do_not_use_up_the_limit(limited: int, first: bytes) -> None:
+    with connections(limited, 3 * LIMIT, first) as idle:
+        for path in ("/", "/healthz", "/readyz"):
+            assert httpx.get(f"http://127.0.0.1:{limited}{path}").status_code == 200
+        closed = sum(is_closed(one) for one in idle[:LIMIT])
+    assert closed == LIMIT, "the longest idle ones were closed"
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the server has closed the connection, after what it may have answered."""
+    try:
+        while connection.recv(1000):
+            pass
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+def test_requests_beyond_the_limit_are_refused_but_probes_are_answered(limited: int) -> None:
+    with connections(limited, LIMIT, UNFINISHED):
+        address = f"http://127.0.0.1:{limited}"
+        wait_until = time.monotonic() + 10
+        while httpx.get(f"{address}/").status_code != 503:
+            assert time.monotonic() < wait_until
+        assert httpx.get(f"{address}/healthz").status_code == 200
+        assert httpx.get(f"{address}/readyz").status_code == 200
+    with connections(limited, LIMIT, b""):
+        assert httpx.get(f"{address}/").status_code == 200
+
+
+def test_a_request_in_progress_is_not_closed_for_new_connections(limited: int) -> None:
+    with connections(limited, 1, UNFINISHED) as [busy], connections(limited, 3 * LIMIT, b""):
+        busy.sendall(b"x" * 8)
+        assert busy.recv(1000).startswith(b"HTTP/1.1 200")
 
 
 def test_rapport_web_uses_these_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import secrets
 from typing import Final
 
 import msgspec
+import structlog
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from itsdangerous import BadData, URLSafeTimedSerializer
@@ -16,6 +17,7 @@ from stream_app.web.console.account import local_path
 from stream_app.web.console.rendering import render
 from stream_app.web.identity_provider import (
     Attempt,
+    ClaimMissing,
     IdentityProvider,
     ProviderUnavailable,
     SignInRefused,
@@ -24,6 +26,7 @@ from stream_app.web.security import is_https
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.single_sign_on import account_of
 
+log = structlog.get_logger(__name__)
 COOKIE: Final = "rapport-oidc"
 SECONDS: Final = 600
 """Time for signing in at the provider."""
@@ -74,7 +77,8 @@ async def come_back(
         token = await run_in_threadpool(_sign_in, services, provider.issuer, claims)
     except SignInRefused as problem:
         await run_in_threadpool(_audit_refusal, services, str(problem))
-        answer = render(request, "sign_in_refused.html", status=403, words=REFUSED)
+        why = _explained(problem) if isinstance(problem, ClaimMissing) else ""
+        answer = render(request, "sign_in_refused.html", status=403, words=REFUSED, why=why)
     except ProviderUnavailable as problem:
         raise HTTPException(503, str(problem)) from None
     else:
@@ -94,6 +98,13 @@ def _sign_in(services: Services, issuer: str, claims: dict[str, object]) -> str:
     person = account_of(services, issuer, claims)
     audit.record(services.store, person.name, AuditAction.SIGN_IN, detail="single sign-on")
     return new_sign_in(services, person.name)
+
+
+def _explained(problem: ClaimMissing) -> str:
+    """What to tell the administrator; nothing about the person, so it is logged, too."""
+    log.warning("sign_in.claim_missing", problem=str(problem))
+    words = str(problem)
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _audit_refusal(services: Services, why: str) -> None:

@@ -1,5 +1,6 @@
 """Encodes rows as CSV, Parquet or JSON lines."""
 
+import codecs
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from stream_app.web.exports.spreadsheet import safe_json, safe_text
 
 
 class Format(Enum):
-    """File format: ``csv`` and ``jsonl`` are UTF-8, Parquet uses zstd."""
+    """File format: ``csv`` (with a mark) and ``jsonl`` are UTF-8, Parquet uses zstd."""
 
     CSV = "csv"
     PARQUET = "parquet"
@@ -81,11 +82,15 @@ def encode(
 
 
 class CsvWriter:
-    """CSV (RFC 4180) with a header row; times as RFC 3339; formulas are neutralised."""
+    """CSV (RFC 4180) with a header row; times as RFC 3339; formulas are neutralised.
+
+    Begins with the mark of UTF-8: without it, Excel reads names with umlauts in another encoding.
+    """
 
     def __init__(self, sink: Buffer, columns: list[Column]) -> None:
         self._sink = sink
         self._columns = columns
+        self._sink.write(codecs.BOM_UTF8)
         self._write([[column.name for column in columns]])
 
     def write_page(self, rows: Sequence[Row]) -> None:

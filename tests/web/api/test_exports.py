@@ -36,7 +36,7 @@ def download(web: Web, name: str, path: str, **params: Any) -> bytes:
 def read(chosen: str, raw: bytes) -> Rows:
     match chosen:
         case "csv":
-            return list(csv.DictReader(io.StringIO(raw.decode(), newline="")))
+            return list(csv.DictReader(io.StringIO(raw.decode("utf-8-sig"), newline="")))
         case "parquet":
             return list(parquet.read_table(io.BytesIO(raw)).to_pylist())
         case _:

@@ -13,6 +13,7 @@ import pytest
 import uvicorn
 from pydantic import SecretStr
 
+from stream_app.web.account_changes import AccountChanges
 from stream_app.worker.broker import free_port
 from tests.certificates import Authority
 from tests.web.in_process import InProcessWeb
@@ -67,6 +68,7 @@ def console(tmp_path: Path) -> Iterator[str]:
             },
         )
         web.start()
+        AccountChanges(web.store, "(test)").bind("sue", issuer, "1001")
         try:
             with https(web, tmp_path, port):
                 yield address

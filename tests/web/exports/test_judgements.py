@@ -31,7 +31,7 @@ def download(as_: As, name: str, what: str, chosen: str = "jsonl", **params: Any
     assert answer.headers["content-disposition"].startswith("attachment; filename=")
     match chosen:
         case "csv":
-            return list(csv.DictReader(io.StringIO(answer.text, newline="")))
+            return list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"), newline="")))
         case "parquet":
             return list(parquet.read_table(io.BytesIO(answer.content)).to_pylist())
         case _:

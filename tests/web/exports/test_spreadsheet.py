@@ -1,5 +1,6 @@
 """No cell of a CSV export is a formula, whatever separator and quoting a spreadsheet assumes."""
 
+import codecs
 import csv
 import io
 import json
@@ -36,7 +37,7 @@ values = st.recursive(
 
 
 def written(row: dict[str, object]) -> str:
-    return b"".join(formats.encode(Format.CSV, COLUMNS, iter([[row]]))).decode()
+    return b"".join(formats.encode(Format.CSV, COLUMNS, iter([[row]]))).decode("utf-8-sig")
 
 
 def cells(raw: str, delimiter: str, *, quoted: bool) -> Iterator[str]:
@@ -75,6 +76,18 @@ def test_no_cell_is_a_formula_and_numbers_stay_numbers(
     assert json.loads(line[3]) == parts
     assert not line[0].startswith(("\t", "\r"))
     assert line[0].replace("'", "") == first.replace("'", "")
+
+
+def test_excel_recognises_the_encoding() -> None:
+    """Without the mark it reads a file in the encoding of the machine: Jürgen as JÃ¼rgen."""
+    row = {"first": "Jürgen", "number": 1.0, "whole": 1, "parts": [], "last": "Zoë"}
+    pages: list[list[dict[str, object]]] = [[row], [row]]
+    raw = b"".join(formats.encode(Format.CSV, COLUMNS, iter(pages)))
+    assert raw.startswith(codecs.BOM_UTF8)
+    assert raw.count(codecs.BOM_UTF8) == 1, "at the beginning only"
+    assert "Jürgen" in raw.decode()
+    assert b"".join(formats.encode(Format.CSV, COLUMNS, iter([]))).startswith(codecs.BOM_UTF8)
+    assert not b"".join(formats.encode(Format.JSONL, COLUMNS, iter(pages))).startswith(b"\xef")
 
 
 @pytest.mark.parametrize("sign", SIGNS)

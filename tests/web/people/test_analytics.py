@@ -24,7 +24,7 @@ RANGE = "from=2026-01-01&to=2026-07-01"
 def table(platform: Platform, name: str, query: str) -> list[dict[str, Any]]:
     answer = platform.as_(name).get(f"/analytics/table?{query}")
     assert answer.status_code == 200, answer.text
-    return list(csv.DictReader(io.StringIO(answer.text)))
+    return list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
 
 
 def by_cell(rows: list[dict[str, Any]]) -> dict[tuple[str, ...], tuple[str, str]]:

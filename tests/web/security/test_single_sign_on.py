@@ -9,15 +9,18 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from joserfc.jwk import RSAKey
 from pydantic import SecretStr, ValidationError
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
 from stream_app.store import audit
-from stream_app.store.people import People, Person
+from stream_app.store.people import People, Person, PersonError
 from stream_app.store.repository import Store
 from stream_app.store.roles import PersonRole
+from stream_app.web.account_changes import AccountChanges
 from stream_app.web.console import single_sign_on
+from stream_app.web.services import Services
 from stream_app.worker.broker import free_port
 from tests.web.openid_provider import running_provider
 from tests.web.people.client import Client
@@ -42,8 +45,9 @@ def issuer() -> Iterator[str]:
 class SignIn:
     """A browser that signs in."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, services: Services) -> None:
         self.client = client
+        self.services = services
         self.cookie: dict[str, str] = {}
         self.asked: dict[str, str] = {}
 
@@ -84,7 +88,8 @@ def _cookie(answer: httpx.Response) -> dict[str, str]:
 
 @pytest.fixture
 def new(filled: Store, issuer: str) -> New:
-    """Makes browsers of a console with these settings."""
+    """Makes browsers of a console with these settings, where sue is the person 1001."""
+    AccountChanges(filled, "(test)").bind("sue", issuer, "1001")
     url = SecretStr(filled.engine.url.render_as_string())
 
     def make(**changes: Any) -> SignIn:
@@ -98,7 +103,8 @@ def new(filled: Store, issuer: str) -> New:
                 **changes,
             }
         )
-        return SignIn(Client(bootstrap.web(settings), "", CONSOLE))
+        app = bootstrap.web(settings)
+        return SignIn(Client(app, "", CONSOLE), app.state.services)
 
     return make
 
@@ -225,7 +231,124 @@ def test_disabled_accounts_stay_out(new: New, filled: Store) -> None:
 def test_a_name_given_to_somebody_else_does_not_open_the_account(new: New, filled: Store) -> None:
     assert new().whole("1001").status_code == 200
     assert new().whole("1002").status_code == 403
-    assert refusals(filled) == ["the account sue belongs to another identity"]
+    assert refusals(filled) == ["the account sue is not bound to this person, who has the sub 1002"]
+
+
+@pytest.mark.parametrize("role", [PersonRole.ADMIN, PersonRole.SUPERVISOR, PersonRole.INGEST])
+@pytest.mark.parametrize("create", [False, True])
+def test_a_name_opens_no_account(
+    new: New, filled: Store, issuer: str, role: PersonRole, create: bool
+) -> None:
+    People(filled).add(Person("boss", role), None)
+    browser = new(oidc_access=ACCESS, oidc_create_accounts=create)
+    assert browser.whole("1007").status_code == 403
+    assert People(filled).identity("boss") is None
+    assert People(filled).find("boss").role is role
+    assert refusals(filled) == [
+        "the account boss is not bound to this person, who has the sub 1007"
+    ]
+
+
+def test_an_administrator_binds_an_account_to_a_person(
+    new: New, filled: Store, issuer: str
+) -> None:
+    People(filled).add(Person("boss", PersonRole.ADMIN), None)
+    browser = new()
+    changes = AccountChanges(filled, "(test)")
+    changes.bind("boss", issuer, "1007")
+    assert browser.account(answer := browser.whole("1007"))["role"] == "admin"
+    with pytest.raises(PersonError, match="signs in as sue"):
+        changes.bind("boss", issuer, "1001")
+    changes.bind("boss", issuer, "1009")
+    assert browser.client.get("/api/v1/me", headers=_cookie(answer)).status_code == 401
+    assert browser.whole("1007").status_code == 403
+
+
+@pytest.mark.parametrize("role", [PersonRole.INGEST, PersonRole.STUDY])
+def test_accounts_with_tokens_alone_are_not_bound(filled: Store, role: PersonRole) -> None:
+    People(filled).add(Person("pump", role), None)
+    with pytest.raises(PersonError, match="have tokens"):
+        AccountChanges(filled, "(test)").bind("pump", "https://idp.example.org", "1005")
+
+
+def test_a_disabled_person_does_not_come_back_under_another_name(
+    new: New, filled: Store, issuer: str
+) -> None:
+    changes = AccountChanges(filled, "(test)")
+    browser = new(oidc_access=ACCESS, oidc_create_accounts=True, oidc_name_claim="sub")
+    changes.disable("sue")
+    assert browser.whole("1001").status_code == 403
+    assert People(filled).find("1001") is None
+    assert refusals(filled) == ["the account sue is disabled"]
+    People(filled).add(Person("sue.2", PersonRole.SUPERVISOR, "north"), None)
+    changes.bind("sue.2", issuer, "1001")
+    assert browser.account(browser.whole("1001"))["name"] == "sue.2"
+
+
+def test_two_issuers_do_not_share_their_subs(new: New, filled: Store) -> None:
+    browser = new()
+    AccountChanges(filled, "(test)").bind("sue", "https://idp.example.org", "1001")
+    assert browser.whole("1001").status_code == 403
+
+
+def test_a_bound_person_needs_no_name(new: New, filled: Store, issuer: str) -> None:
+    browser = new()
+    AccountChanges(filled, "(test)").bind("sue", issuer, "1006")
+    assert browser.account(browser.whole("1006"))["name"] == "sue"
+
+
+@pytest.mark.parametrize("kid", [None, "of an earlier key"])
+def test_replaced_keys_are_read_once_more(new: New, kid: str | None) -> None:
+    """The provider got other keys since the last sign-in, with or without ids."""
+    browser = new()
+    path = browser.authenticate(browser.leave(), "1001")
+    earlier = RSAKey.generate_key(2048).as_dict(private=False)
+    provider: Any = browser.services.identity_provider
+    keys = {"keys": [earlier | ({"kid": kid} if kid else {})]}
+    provider._app.server_metadata["jwks"] = keys
+    assert browser.come_back(path).status_code == 200
+
+
+def test_keys_that_were_just_read_are_not_read_again(
+    new: New, filled: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = new()
+    path = browser.authenticate(browser.leave(), "1001")
+    other = {"keys": [RSAKey.generate_key(2048).as_dict(private=False)]}
+    provider: Any = browser.services.identity_provider
+    read = []
+
+    async def keys(force: bool = False) -> dict[str, Any]:
+        kept = provider._app.server_metadata.get("jwks")
+        if kept is None or force:
+            read.append(force)
+            kept = provider._app.server_metadata["jwks"] = dict(other)
+        return kept
+
+    monkeypatch.setattr(provider._app, "fetch_jwk_set", keys)
+    assert browser.come_back(path).status_code == 403
+    assert browser.whole("1001").status_code == 403
+    assert read == [False, True]
+    assert refusals(filled) == ["invalid code or token (BadSignatureError)"] * 2
+
+
+def test_groups_may_be_inside_another_claim(new: New) -> None:
+    browser = new(
+        oidc_access=ACCESS,
+        oidc_create_accounts=True,
+        oidc_access_claim="realm_access.roles",
+        oidc_speaker_claim="preferred_username",
+    )
+    assert browser.account(browser.whole("1008"))["role"] == "counsellor"
+
+
+@pytest.mark.parametrize("name", ["realm_access.groups", "preferred_username.roles", "roles"])
+def test_a_missing_claim_is_named(new: New, filled: Store, name: str) -> None:
+    browser = new(oidc_access=ACCESS, oidc_create_accounts=True, oidc_access_claim=name)
+    answer = browser.whole("1008")
+    assert answer.status_code == 403
+    assert f"The identity provider sends no claim {name}." in answer.text
+    assert refusals(filled) == [f"the identity provider sends no claim {name}"]
 
 
 def test_accounts_are_created_with_the_groups_access_if_that_is_set(
@@ -248,16 +371,18 @@ def test_role_and_team_follow_the_groups_at_every_sign_in(new: New, filled: Stor
     browser = new(oidc_access=ACCESS)
     me = browser.account(browser.whole("1001"))
     assert (me["role"], me["team"]) == ("supervisor", "north")
-    changes = [e.detail for e in audit.latest(filled) if e.action == "change account"]
+    changes = [e.detail for e in audit.latest(filled) if e.person == "(single sign-on)"]
     assert changes == ["sue is supervisor of north by single sign-on"]
 
 
-def test_programs_and_people_without_a_name_are_refused(new: New, filled: Store) -> None:
-    People(filled).add(Person("pump", PersonRole.INGEST), None)
+def test_programs_and_people_without_a_name_are_refused(
+    new: New, filled: Store, issuer: str
+) -> None:
+    People(filled).add(Person("pump", PersonRole.INGEST), None, f"{issuer} 1005")
     assert new().whole("1005").status_code == 403
     assert new().whole("1006").status_code == 403
     assert refusals(filled) == [
-        "the claim preferred_username is missing or unusable",
+        "the identity provider sends no claim preferred_username",
         "programs send with tokens",
     ]
 
