@@ -67,7 +67,10 @@ def load(folder: Path, encoder: str) -> Reader:
     reader = Reader(backbone, config.hidden_size)
     state = torch.load(folder / "reader.pt", map_location="cpu", weights_only=True)
     missing, unknown = reader.load_state_dict(
-        {name: value.float() if value.is_floating_point() else value for name, value in state.items()},
+        {
+            name: value.float() if value.is_floating_point() else value
+            for name, value in state.items()
+        },
         strict=False,
     )
     if unknown or [name for name in missing if "word_embeddings" not in name]:

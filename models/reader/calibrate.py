@@ -64,7 +64,9 @@ def ordinary_turns(data_dir: Path) -> list[Example]:
 
 def main(
     runs: Annotated[list[Path], typer.Argument(help="Folders with predictions.npz.")],
-    out: Annotated[Path, typer.Option(help="File to write.")] = Path("build/reader/calibration.json"),
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path(
+        "build/reader/calibration.json"
+    ),
     ordinary: Annotated[
         Path | None, typer.Option(help="Logits of crisis language of ordinary turns (.npy).")
     ] = None,

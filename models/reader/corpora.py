@@ -279,7 +279,8 @@ def opportunity(data_dir: Path) -> Iterator[Example]:
     for file, corpus in zip(OPPORTUNITY.files, ("eaf_people", "eaf_model"), strict=True):
         for row in read_rows(OPPORTUNITY, file, data_dir):
             emotional, interpretation = (
-                _share(row[f"{name}_applicable"]) for name in ("emotional_reaction", "interpretation")
+                _share(row[f"{name}_applicable"])
+                for name in ("emotional_reaction", "interpretation")
             )
             yield Example(
                 corpus,
@@ -294,7 +295,7 @@ def opportunity(data_dir: Path) -> Iterator[Example]:
             )
 
 
-def _share(given: bool | list[bool]) -> float:  # noqa: FBT001  # as in the file
+def _share(given: bool | list[bool]) -> float:  # as in the file
     votes = given if isinstance(given, list) else [given]
     return sum(map(bool, votes)) / len(votes)
 
@@ -351,8 +352,8 @@ def next_answers(data_dir: Path, most: int = 12_000) -> Iterator[Example]:
     words = TfidfVectorizer(sublinear_tf=True, min_df=2).fit_transform(row[1] for row in rows)
     for start in range(0, len(rows), 2000):
         near = (words[start : start + 2000] @ words.T).toarray()
-        for row in range(near.shape[0]):
-            near[row, start + row] = -1.0
+        for place in range(near.shape[0]):
+            near[place, start + place] = -1.0
         for offset, other in enumerate(near.argmax(1)):
             client = ((CLIENT, rows[start + offset][1]),)
             name = f"next-{start + offset}"

@@ -22,7 +22,23 @@ from models.reader.train import FOLDS, voiced
 from models.resampling import auroc, interval, partial_spearman, spearman
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 Figure = dict[str, Any]
+FEWEST = 10
+"""Examples below which there is no figure."""
+RATINGS = {
+    "rated answers, all": ("rated_human", "rated_model"),
+    "rated answers, people's": ("rated_human",),
+    "turn empathy (WASSA)": ("wassa_chats",),
+    "rated exchanges": ("empathetic_exchanges",),
+}
+JUDGED = {
+    "opportunity, emotional": ("emotional_opportunity", ("eaf_people",)),
+    "opportunity, interpretation": ("interpretation_opportunity", ("eaf_people",)),
+    "crisis: RallyPoint": ("crisis", ("crisis_rallypoint", "crisis_rallypoint_negated")),
+    "crisis: C-SSRS": ("crisis", ("crisis_cssrs",)),
+    "crisis: inputs": ("crisis", ("crisis_inputs",)),
+}
 
 
 def gathered(examples: Sequence[Example], folders: Sequence[Path]) -> dict[str, Floats]:
@@ -102,112 +118,123 @@ def picked(
     found = interval(groups, lambda rows: float(right[rows].mean()))
     found["baselines"] = {"length": float(longer.mean())}
     found["rows"] = len(pairs)
-    voices = sorted({examples[b].key for b, _ in pairs})
-    found["voices"] = {
-        voice: round(
-            float(np.mean([r for r, (b, _) in zip(right, pairs, strict=True) if examples[b].key == voice])), 3
-        )
-        for voice in voices
-        if voiced(corpus)
-    }
+    if voiced(corpus):
+        keys = np.array([examples[better].key for better, _ in pairs])
+        found["voices"] = {key: round(float(right[keys == key].mean()), 3) for key in set(keys)}
     return found
+
+
+class HeldOut:
+    """Examples with the logits of a run that had not seen them, and the figures so far."""
+
+    def __init__(self, examples: Sequence[Example], heads: dict[str, Floats]) -> None:
+        self.examples, self.heads = examples, heads
+        self.answer = heads["answer"][:, 0]
+        self.known = ~np.isnan(self.answer)
+        self.found: dict[str, Figure] = {}
+
+    def rows(self, *corpora_: str) -> Places:
+        """Places of the held-out examples of some corpora."""
+        return np.array(
+            [i for i, e in enumerate(self.examples) if self.known[i] and e.corpus in corpora_],
+            np.int64,
+        )
+
+    def levels(self, places: Places) -> Floats:
+        """Levels of graded examples."""
+        graded = [self.examples[i].grade for i in places]
+        return np.array([grade[1] for grade in graded if grade is not None], np.float64)
+
+    def yes(self, places: Places, head: str) -> Floats:
+        """Shares of people who say yes."""
+        return np.array([self.examples[i].binary.get(head, 0.0) for i in places], np.float64)
+
+    def ranked(self, name: str, places: Places, score: Floats, truth: Floats) -> None:
+        """Add a rank correlation."""
+        self._add(name, places, score, truth, spearman)
+
+    def told(self, name: str, places: Places, score: Floats, truth: Floats) -> None:
+        """Add an area under the ROC curve."""
+        if len(set(truth)) == 2:
+            self._add(name, places, score, truth, lambda y, x: auroc(y > 0.5, x))
+
+    def _add(
+        self,
+        name: str,
+        places: Places,
+        score: Floats,
+        truth: Floats,
+        statistic: Callable[[Floats, Floats], float],
+    ) -> None:
+        if len(places) < FEWEST:
+            return
+        own = [self.examples[i] for i in places]
+        scores = {"reader": score, "length": _length(own), "words": words(own, truth)}
+        self.found[name] = _measured(own, truth, scores, statistic)
 
 
 def figures(examples: Sequence[Example], heads: dict[str, Floats]) -> dict[str, Figure]:
     """Every figure for which held-out logits exist."""
-    answer = heads["answer"][:, 0]
-    known = ~np.isnan(answer)
-
-    def rows(*names: str) -> NDArray[np.int64]:
-        return np.array(
-            [i for i, e in enumerate(examples) if known[i] and e.corpus in names], np.int64
-        )
-
-    def some(places: NDArray[np.int64]) -> list[Example]:
-        return [examples[i] for i in places]
-
-    found: dict[str, Figure] = {}
-
-    def ranked(name: str, places: NDArray[np.int64], score: Floats, truth: Floats) -> None:
-        if len(places) < 10:
-            return
-        own = some(places)
-        found[name] = _measured(
-            own,
-            truth,
-            {"reader": score, "length": _length(own), "words": words(own, truth)},
-            spearman,
-        )
-
-    def told(name: str, places: NDArray[np.int64], score: Floats, truth: Floats) -> None:
-        if len(places) < 10 or len(set(truth)) < 2:
-            return
-        own = some(places)
-        found[name] = _measured(
-            own,
-            truth,
-            {"reader": score, "length": _length(own), "words": words(own, truth)},
-            lambda y, x: auroc(y > 0.5, x),
-        )
-
-    def levels(places: NDArray[np.int64]) -> Floats:
-        return np.array([examples[i].grade[1] for i in places], float)  # type: ignore[index]
-
-    places = rows("esconv_feedback")
-    lapsed = places[[bool(examples[i].binary) for i in places]] if len(places) else places
-    truth = np.array([examples[i].binary["lapse"] for i in lapsed])
-    told("experts: lapse of empathy (answer)", lapsed, -answer[lapsed], truth)
-    told("experts: lapse of empathy (lapse)", lapsed, heads["lapse"][lapsed, 0], truth)
-    told("experts: any need of work", places, -answer[places], 1.0 - levels(places))
-    for name, names in (
-        ("rated answers, all", ("rated_human", "rated_model")),
-        ("rated answers, people's", ("rated_human",)),
-        ("turn empathy (WASSA)", ("wassa_chats",)),
-        ("rated exchanges", ("empathetic_exchanges",)),
-    ):
-        places = rows(*names)
-        ranked(name, places, answer[places], levels(places))
-    _chats(examples, answer, rows("ieval"), found)
-    for name, head, names in (
-        ("opportunity, emotional", "emotional_opportunity", ("eaf_people",)),
-        ("opportunity, interpretation", "interpretation_opportunity", ("eaf_people",)),
-        ("crisis: RallyPoint", "crisis", ("crisis_rallypoint", "crisis_rallypoint_negated")),
-        ("crisis: C-SSRS", "crisis", ("crisis_cssrs",)),
-        ("crisis: inputs", "crisis", ("crisis_inputs",)),
-    ):
-        places = rows(*names)
-        truth = np.array([examples[i].binary.get(head, 0.0) for i in places])
+    held = HeldOut(examples, heads)
+    _feedback(held)
+    for name, names in RATINGS.items():
+        places = held.rows(*names)
+        held.ranked(name, places, held.answer[places], held.levels(places))
+    _chats(examples, held.answer, held.rows("ieval"), held.found)
+    for name, (head, corpora_) in JUDGED.items():
+        places = held.rows(*corpora_)
+        truth = held.yes(places, head)
         agreed = (truth == 0.0) | (truth == 1.0)
-        told(name, places[agreed], heads[head][places[agreed], 0], truth[agreed])
-    negated = rows("crisis_rallypoint_negated")
-    said = rows("crisis_rallypoint")
-    said = said[[examples[i].binary["crisis"] > 0.5 for i in said]] if len(said) else said
-    negated = negated[[examples[i].binary["crisis"] < 0.5 for i in negated]] if len(negated) else negated
-    both = np.concatenate([said, negated])
-    truth = np.array([examples[i].binary["crisis"] for i in both])
-    told("crisis: negated near misses", both, heads["crisis"][both, 0], truth)
-    places = rows("miti_sentences")
-    if len(places):
-        code = np.array([examples[i].code for i in places])
-        said_code = heads["code"][places].argmax(1)
-        found["MITI codes, macro-F1"] = {
-            "value": float(f1_score(code, said_code, average="macro", labels=range(len(MITI_CODES)))),
-            "rows": len(places),
-        }
-        graded = places[[examples[i].grade is not None for i in places]]
-        told("MITI: non-adherent", graded, -answer[graded], 1.0 - levels(graded))
-    names = sorted({e.corpus for e in examples if e.pair and e.kind == "answer"})
-    for corpus in names:
-        own = picked(examples, answer, "esconv_alternative" if corpus == "esconv_feedback" else corpus)
-        if own is not None:
-            found[f"pairs: {corpus}"] = own
-            low = picked(examples, -heads["lapse"][:, 0], corpus)
-            found[f"pairs: {corpus}"]["lapse"] = low["value"] if low else None
-    fit = picked(examples, heads["fit"][:, 0], "next_answers", "fit")
+        held.told(name, places[agreed], heads[head][places[agreed], 0], truth[agreed])
+    _near_misses(held)
+    _codes(held)
+    _pairs(held)
+    _sessions(examples, held.answer, held.found)
+    return held.found
+
+
+def _feedback(held: HeldOut) -> None:
+    places = held.rows("esconv_feedback")
+    lapsed = np.array([i for i in places if held.examples[i].binary], np.int64)
+    truth = held.yes(lapsed, "lapse")
+    held.told("experts: lapse of empathy (answer)", lapsed, -held.answer[lapsed], truth)
+    held.told("experts: lapse of empathy (lapse)", lapsed, held.heads["lapse"][lapsed, 0], truth)
+    held.told("experts: any need of work", places, -held.answer[places], 1.0 - held.levels(places))
+
+
+def _near_misses(held: HeldOut) -> None:
+    said = held.rows("crisis_rallypoint")
+    negated = held.rows("crisis_rallypoint_negated")
+    both = np.concatenate(
+        [said[held.yes(said, "crisis") > 0.5], negated[held.yes(negated, "crisis") < 0.5]]
+    )
+    score = held.heads["crisis"][both, 0]
+    held.told("crisis: negated near misses", both, score, held.yes(both, "crisis"))
+
+
+def _codes(held: HeldOut) -> None:
+    places = held.rows("miti_sentences")
+    if not len(places):
+        return
+    code = np.array([held.examples[i].code for i in places])
+    said = held.heads["code"][places].argmax(1)
+    labels = range(len(MITI_CODES))
+    value = float(f1_score(code, said, average="macro", labels=labels))
+    held.found["MITI codes, macro-F1"] = {"value": value, "rows": len(places)}
+    graded = np.array([i for i in places if held.examples[i].grade is not None], np.int64)
+    held.told("MITI: non-adherent", graded, -held.answer[graded], 1.0 - held.levels(graded))
+
+
+def _pairs(held: HeldOut) -> None:
+    examples, lapse = held.examples, held.heads["lapse"][:, 0]
+    names = {e.corpus for e in examples if e.pair and e.kind == "answer"} - {"esconv_feedback"}
+    for corpus in sorted(names):
+        own, by_lapse = picked(examples, held.answer, corpus), picked(examples, -lapse, corpus)
+        if own is not None and by_lapse is not None:
+            held.found[f"pairs: {corpus}"] = own | {"lapse": by_lapse["value"]}
+    fit = picked(examples, held.heads["fit"][:, 0], "next_answers", "fit")
     if fit is not None:
-        found["next answers"] = fit
-    _sessions(examples, answer, found)
-    return found
+        held.found["next answers"] = fit
 
 
 def _chats(
@@ -223,9 +250,11 @@ def _chats(
     for i in places:
         by_chat.setdefault(examples[i].kind, []).append(i)
     chats = list(by_chat.values())
-    truth = np.array([examples[chat[0]].grade[1] for chat in chats], float)  # type: ignore[index]
-    own = np.array([answer[chat].mean() for chat in chats])
-    length = np.array([sum(len(examples[i].text.split()) for i in chat) for chat in chats], float)
+    grades = [examples[chat[0]].grade for chat in chats]
+    truth = np.array([grade[1] for grade in grades if grade is not None], np.float64)
+    own: Floats = np.array([answer[chat].mean() for chat in chats], np.float64)
+    said = [sum(len(examples[i].text.split()) for i in chat) for chat in chats]
+    length: Floats = np.array(said, np.float64)
     groups = _groups([examples[chat[0]] for chat in chats])
     found["iEval: understood"] = interval(groups, lambda r: spearman(own[r], truth[r]))
     found["iEval: understood"]["baselines"] = {"length": spearman(length, truth)}
@@ -240,7 +269,9 @@ def _chats(
 def _sessions(examples: Sequence[Example], answer: Floats, found: dict[str, Figure]) -> None:
     by_session: dict[tuple[str, str], list[int]] = {}
     for i, example in enumerate(examples):
-        if example.corpus in ("plain_sessions_good", "plain_sessions_bad") and not np.isnan(answer[i]):
+        if example.corpus in ("plain_sessions_good", "plain_sessions_bad") and not np.isnan(
+            answer[i]
+        ):
             by_session.setdefault((example.corpus, example.kind), []).append(i)
     if len(by_session) < 10:
         return

@@ -44,5 +44,7 @@ SHOWN = (
     ShownHead("answer", "answer", COUNSELLOR, "expressed", "Answer fits", ("yes",)),
     ShownHead("lapse", "lapse", COUNSELLOR, "expressed", "Lapse", ("yes",)),
     ShownHead("crisis_language", "crisis", CLIENT, "client", "Crisis language"),
-    ShownHead("opportunity", "emotional_opportunity", CLIENT, "client", "Calls for empathy", ("yes",)),
+    ShownHead(
+        "opportunity", "emotional_opportunity", CLIENT, "client", "Calls for empathy", ("yes",)
+    ),
 )

@@ -19,7 +19,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokeniz
 
 from models.data.split import fold_of
 from models.reader import corpora, written
-from models.reader.examples import BINARY, CLIENT, Example, Marks, pairs_of, token_ids
+from models.reader.examples import BINARY, Example, Marks, pairs_of, token_ids
 from models.reader.model import GradedResponse, Reader, split
 
 FOLDS = 5
@@ -118,7 +118,7 @@ class Batch:
         return Batch(**{name: _moved(value, device) for name, value in vars(self).items()})
 
 
-def _moved(value: Any, device: torch.device) -> Any:  # noqa: ANN401  # nested containers
+def _moved(value: Any, device: torch.device) -> Any:  # nested containers
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=True)
     if isinstance(value, dict):
@@ -136,7 +136,9 @@ def collate(reads: list[Read], padding: int) -> Batch:
         mask[row, : len(read.ids)] = 1
     examples = [read.example for read in reads]
     binary = {
-        head: _rows((row, each.binary[head]) for row, each in enumerate(examples) if head in each.binary)
+        head: _rows(
+            (row, each.binary[head]) for row, each in enumerate(examples) if head in each.binary
+        )
         for head in BINARY
     }
     scales = {each.grade[0] for each in examples if each.grade}
@@ -159,7 +161,9 @@ def collate(reads: list[Read], padding: int) -> Batch:
         binary,
         grades,
         _rows((row, each.code) for row, each in enumerate(examples) if each.code is not None),
-        _rows((row, each.entailed) for row, each in enumerate(examples) if each.entailed is not None),
+        _rows(
+            (row, each.entailed) for row, each in enumerate(examples) if each.entailed is not None
+        ),
         {
             kind: (
                 torch.tensor([pair[0] for pair in pairs], dtype=torch.long),
@@ -171,7 +175,7 @@ def collate(reads: list[Read], padding: int) -> Batch:
     )
 
 
-def _rows(found: Any) -> tuple[Tensor, Tensor]:  # noqa: ANN401  # a generator of pairs
+def _rows(found: Any) -> tuple[Tensor, Tensor]:  # a generator of pairs
     pairs = list(found)
     return (
         torch.tensor([row for row, _ in pairs], dtype=torch.long),
@@ -265,7 +269,9 @@ def fit(reader: Reader, reads: list[Read], recipe: Recipe, padding: int) -> Grad
     warm = max(1, round(recipe.warm_up * len(plan)))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimiser,
-        lambda step: min((step + 1) / warm, max(0.0, (len(plan) - step) / max(1, len(plan) - warm))),
+        lambda step: min(
+            (step + 1) / warm, max(0.0, (len(plan) - step) / max(1, len(plan) - warm))
+        ),
     )
     began, recent = time.monotonic(), 0.0
     with ThreadPoolExecutor(1) as ahead:

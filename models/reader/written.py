@@ -153,7 +153,7 @@ def word_bias(better: list[str], worse: list[str], voices: list[str]) -> list[fl
         model = LogisticRegression(C=3, max_iter=500).fit(known, right[~own])
         held = counts.transform([t for t, is_own in zip(texts, own, strict=True) if is_own])
         margins[own] = model.decision_function(held)
-    return (margins[0::2] - margins[1::2]).tolist()
+    return [float(value) for value in margins[0::2] - margins[1::2]]
 
 
 def load(data_dir: Path, contrast: Path = CONTRAST) -> list[Example]:

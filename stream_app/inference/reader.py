@@ -30,10 +30,9 @@ class ReaderSpec(Struct, frozen=True):
     """The reader graph and the layout of its input.
 
     ``start``, then for every preceding turn its role's ids and its own, ``between``, then the same
-    of the turn that is read, ``end``. Of the preceding turns there are at most ``turns``, the oldest
-    cut so that all have ``context_tokens``; the turn that is read is cut to ``target_tokens``, a
+    of the turn that is read, ``end``. There are at most ``turns`` preceding turns; the oldest are
+    cut so that all have ``context_tokens``. The turn that is read is cut to ``target_tokens``, a
     client turn without context to ``client_tokens``. ``batch_independent``: as for encoders.
-
     """
 
     file: str
@@ -110,9 +109,7 @@ class TurnReader:
 
     def _known(self, request: ScoringRequest) -> bytes | None:
         turn = request.turn
-        if not turn.tokens or (
-            turn.role is Role.CLIENT and Dimension.CLIENT in request.restricted
-        ):
+        if not turn.tokens or (turn.role is Role.CLIENT and Dimension.CLIENT in request.restricted):
             return b""
         return turn.readings if turn.readings.startswith(self._mark) else None
 
