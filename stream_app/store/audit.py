@@ -48,6 +48,7 @@ class AuditAction(Enum):
     INTERVENE = "intervene"
     EXPORT = "export"
     CHANGE_ACCOUNT = "change account"
+    GRANT_READING = "grant reading"
     CHANGE_RULES = "change rules"
     CHANGE_BUNDLE = "change bundle"
     ERASE = "erase"
@@ -178,6 +179,13 @@ def find(
         [_entry(row) for row in found[:limit]],
         encode_cursor(ORDER, [found[limit - 1]["id"]]) if more else None,
     )
+
+
+def since(store: Store, action: AuditAction, moment: datetime) -> list[AuditEntry]:
+    """The entries of an action since then, newest first."""
+    query = _QUERY.where(audit.c.action == action.value, audit.c.at >= moment)
+    with store.reading() as connection:
+        return [_entry(row) for row in connection.execute(query).mappings()]
 
 
 def latest(store: Store, session_id: str | None = None, limit: int = 200) -> list[AuditEntry]:

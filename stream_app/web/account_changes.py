@@ -6,17 +6,21 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import structlog
+
 from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.store import audit
-from stream_app.store.audit import AuditAction
+from stream_app.store.audit import AuditAction, AuditEntry
 from stream_app.store.people import ANY_SESSION, BROWSER, IngestScope, People, Person, PersonError
 from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole, Right
+from stream_app.store.roles import RIGHTS, PersonRole, Right
 from stream_app.web.passwords import hash_new_password, hash_password
 
 MAX_NAME: Final = 100
 MAX_IDENTITY_CHARS: Final = 500
 INITIAL_BYTES: Final = 15
+SHOWN_FOR: Final = timedelta(days=30)
+log = structlog.get_logger(__name__)
 WITH_PASSWORD: Final = frozenset(
     {PersonRole.COUNSELLOR, PersonRole.SUPERVISOR, PersonRole.ANALYST, PersonRole.ADMIN}
 )
@@ -65,7 +69,7 @@ class AccountChanges:
         person = self._find(name)
         _check_teams(person.role, team, all_teams)
         self._people.set_access(replace(person, team=team, all_teams=all_teams))
-        self._audit(f"{name} is {person.role.value}{_of(team, all_teams)}")
+        self._audit(f"{name} is {person.role.value}{_of(team, all_teams)}", person.role)
 
     def bind(self, name: str, issuer: str, sub: str) -> None:
         """Let the person with this ``sub`` at the identity provider sign in to the account."""
@@ -76,17 +80,18 @@ class AccountChanges:
 
     def change_password(self, name: str, password: str) -> None:
         """Replace the password and end the sign-ins."""
-        self._find(name)
+        role = self._find(name).role
         self._people.set_password(name, hash_new_password(password, name))
-        self._audit(f"new password for {name}")
+        self._audit(f"new password for {name}", role)
 
     def new_initial_password(self, name: str) -> str:
         """Replace the password by a random one that must be changed at its first use."""
-        if self._find(name).role not in WITH_PASSWORD:
+        role = self._find(name).role
+        if role not in WITH_PASSWORD:
             raise PersonError("accounts of programs have tokens, no passwords")
         password = _initial_password()
         self._people.set_password(name, hash_password(password), initial=True)
-        self._audit(f"initial password for {name}")
+        self._audit(f"initial password for {name}", role)
         return password
 
     def new_token(
@@ -108,7 +113,8 @@ class AccountChanges:
         until = datetime.now(UTC) + timedelta(days=days)
         token = self._people.create_token(name, label, until, sends, allowed)
         may = ", ".join(sorted(right.value for right in allowed))
-        self._audit(f"new token for {name}: {label}, {may}, {days} days")
+        reads = person.role if Right.READ_TEXT in allowed else None
+        self._audit(f"new token for {name}: {label}, {may}, {days} days", reads)
         return token
 
     def revoke(self, name: str, label: str) -> None:
@@ -147,7 +153,7 @@ class AccountChanges:
         pseudonym = self._store.privacy.pseudonym(speaker) if speaker is not None else None
         person = Person(name, role, team, pseudonym, all_teams=all_teams, initial_password=initial)
         self._people.add(person, hashed)
-        self._audit(f"added {name} as {role.value}{_of(team, all_teams)}")
+        self._audit(f"added {name} as {role.value}{_of(team, all_teams)}", role)
 
     def _find(self, name: str) -> Person:
         person = self._people.find(name)
@@ -155,8 +161,23 @@ class AccountChanges:
             raise PersonError(f"there is no account {name}")
         return person
 
-    def _audit(self, what: str) -> None:
+    def _audit(self, what: str, opens: PersonRole | None = None) -> None:
+        """Record a change; ``opens``: the role of the account that somebody can now use.
+
+        One that reads transcripts is shown to all administrators (``grants``).
+        """
         audit.record(self._store, self._by, AuditAction.CHANGE_ACCOUNT, detail=what)
+        if opens is not None and Right.READ_TEXT in RIGHTS[opens]:
+            audit.record(self._store, self._by, AuditAction.GRANT_READING, detail=what)
+            log.warning("reading.granted", by=self._by, change=what)
+
+
+def grants(store: Store, now: datetime) -> list[AuditEntry]:
+    """Who was given access to transcripts lately, and by whom, newest first.
+
+    Every administrator sees it, so that none makes himself a reader unseen.
+    """
+    return audit.since(store, AuditAction.GRANT_READING, now - SHOWN_FOR)
 
 
 def identity_of(issuer: str, sub: str) -> str:

@@ -1,7 +1,7 @@
 """The administrator's pages: health, accounts and tokens, settings, rules, retention, audit."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 
 import httpx
@@ -13,6 +13,7 @@ from stream_app.store.people import People, Person
 from stream_app.store.queries.service_facts import PartitionProgress
 from stream_app.store.repository import Store
 from stream_app.store.roles import PersonRole, Right
+from stream_app.web.account_changes import SHOWN_FOR, AccountChanges, grants
 from stream_app.web.console.admin.overview import lags
 from stream_app.web.passwords import hash_password, verify_password
 from tests.web.people.client import Client
@@ -252,3 +253,25 @@ def test_every_word_has_a_help_page_that_pages_link(as_: As) -> None:
     session = proper(as_("sue").get("/sessions/north-0"))
     assert {"er", "ip", "ex", "risk"} <= set(re.findall(r'href="/help/(\w+)"', session))
     assert as_("sue").get("/help/nothing").status_code == 404
+
+
+def test_every_administrator_sees_who_was_made_a_reader(
+    ada: Client, as_: As, filled: Store
+) -> None:
+    People(filled).add(Person("abe", PersonRole.ADMIN), None)
+    send(ada, "", name="quiet", role="analyst", sign_in="password")
+    assert "New access to transcripts" not in as_("abe").get("/admin").text
+    send(ada, "", name="mole", role="supervisor", all_teams="true", sign_in="password")
+    send(ada, "/sue/password")
+    send(ada, "/ben/teams", team="south")
+    for admin in ("abe", "ada"):
+        page = proper(as_(admin).get("/admin"))
+        shown = page.partition("New access to transcripts")[2].partition("</section>")[0]
+        for change in ("added mole as supervisor of all teams", "initial password for sue"):
+            assert f"{change}, by ada" in shown
+        assert "ben is supervisor of south, by ada" in shown
+        assert "quiet" not in shown
+    AccountChanges(filled, "(command line)").new_token("sue", "t", 1, rights=[Right.READ_TEXT])
+    assert "new token for sue: t, read-text" in as_("abe").get("/admin").text
+    later = datetime.now(UTC) + SHOWN_FOR
+    assert grants(filled, later + timedelta(minutes=1)) == []

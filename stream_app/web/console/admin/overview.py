@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -14,6 +14,7 @@ from stream_app.store.connection import masked_url
 from stream_app.store.deliveries import DeliveryState
 from stream_app.store.queries import service_facts
 from stream_app.store.queries.service_facts import PartitionProgress
+from stream_app.web.account_changes import grants
 from stream_app.web.auth import Admin
 from stream_app.web.console.rendering import render
 from stream_app.web.console.tour import tour_step
@@ -70,6 +71,7 @@ def _page(request: Request, services: Services, person: Admin, broker: BrokerAns
         targets=service_facts.target_deliveries(store),
         states=STATES,
         waiting=service_facts.waiting(store),
+        grants=grants(store, datetime.now(UTC)),
         tour=tour_step(request, services, person),
     )
 
