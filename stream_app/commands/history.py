@@ -12,6 +12,7 @@ from stream_app.analytics import rollups, simulated_store
 from stream_app.analytics.simulator import World, simulate
 from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor
 from stream_app.settings import Settings
+from stream_app.store import retention
 from stream_app.store.people import People, Person
 from stream_app.store.repository import Store
 from stream_app.store.roles import PersonRole
@@ -37,6 +38,8 @@ def run(settings: Settings) -> int:
     _add_rater(store)
     turns = simulated_store.write(platform, store, PREFIX)
     rollups.rebuild(store)
+    # so that the first purge expects months of texts to have expired
+    retention.claim_daily_run(store, datetime.now(UTC) - 2 * retention.INTERVAL)
     store.close()
     return turns
 

@@ -14,7 +14,7 @@ from stream_app.analytics.shown import ALL
 from stream_app.commands import history
 from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor
 from stream_app.settings import Settings
-from stream_app.store import tables
+from stream_app.store import retention, tables
 from stream_app.store.people import People, Person
 from stream_app.store.queries import alerts, bundle_info, sessions
 from stream_app.store.queries.alerts import AlertFilter, ShownState
@@ -88,4 +88,14 @@ def test_the_demos_counsellor_has_a_development(settings: Settings) -> None:
     shown = page.get("/me/development").text
     assert "<polygon" in shown
     assert 'class="tag synthetic"' in shown
+    store.close()
+
+
+def test_a_worker_may_purge_it(settings: Settings) -> None:
+    """Most of its texts are older than the retention time."""
+    store = bootstrap.store(settings)
+    planned = retention.due(store, settings.keep_text, settings.keep_scores, datetime.now(UTC))
+    assert planned is not None
+    assert next(each.expiring for each in planned.expiring(store) if each.what == "texts") > 0
+    planned.check(store)
     store.close()

@@ -37,7 +37,7 @@ def names(store: Store) -> set[str]:
 
 
 def interrupted(store: Store, begun: Open) -> Exception:
-    """What it raises; whoever keeps it keeps the result, as a log or a reference cycle does."""
+    """What it raises: who keeps it keeps the result, as a log or a reference cycle does."""
     try:
         with begun(store) as connection:
             found = connection.execute(sa.select(TABLE))
