@@ -63,7 +63,7 @@ test-slow: $(DEV_STAMP) ## Whole services, browsers, fuzzing, soak, floods, emul
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m slow
 
 test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs
-	$(BIN)/python -m pytest $(PARALLEL) --services tests/e2e tests/notifications/test_delivery.py tests/web/api tests/worker/test_crash.py tests/worker/test_kafka_security.py tests/worker/test_topics.py tests/test_compose_kafka.py tests/chaos \
+	$(BIN)/python -m pytest $(PARALLEL) --services tests/e2e tests/notifications/test_delivery.py tests/web/api tests/worker/test_codecs.py tests/worker/test_crash.py tests/worker/test_kafka_security.py tests/worker/test_topics.py tests/test_compose_kafka.py tests/chaos \
 	  --ignore=tests/web/api/test_document.py --ignore=tests/web/api/test_docs.py
 
 chaos: $(DEV_STAMP) ## Run twenty long chaos runs (hours)

@@ -21,6 +21,7 @@ from stream_app.store import (
     audit,
     claims,
     erasure,
+    left_states,
     log_positions,
     restricted,
     retention,
@@ -145,6 +146,7 @@ def worker(
         schema_registry.schema_ids(settings),
         routed,
         reloader,
+        lambda before, partitions: left_states.close(opened, core.bundle_id, before, partitions),
     )
     agent.attach()
     app.find_start = lambda committed: processor.continue_from(

@@ -30,6 +30,7 @@ from stream_app.store import (
     clocks,
     encrypting,
     erasure_receipts,
+    left_states,
     log_positions,
     pseudonym_key,
     retention,
@@ -198,8 +199,16 @@ def _sessions(settings: Settings) -> str:
     try:
         others = store.states.open_by_other_bundles(bundle)
         left = store.states.open_without_their_bundle(bundle, in_force)
+        ended = left_states.count(store, bundle)
     finally:
         store.close()
+    if ended:
+        counts = ", ".join(f"{count} by {name}" for name, count in ended.items())
+        raise RapportError(
+            f"{sum(ended.values())} sessions that have ended still have open states of another "
+            f"bundle ({counts}): a running worker closes them within seconds; check that one "
+            "runs, and its log for `left.failed`"
+        )
     if left:
         counts = ", ".join(f"{count} by {name}" for name, count in left.items())
         return (

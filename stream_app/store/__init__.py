@@ -28,6 +28,7 @@ __all__ = [
     "ingest_keys",
     "interventions",
     "judgements",
+    "left_states",
     "log_positions",
     "mechanism_means",
     "outbox",

@@ -64,6 +64,7 @@ ERASED_EVERY = 5.0
 POSITIONS_EVERY = 5.0
 ERASED_SLACK = timedelta(minutes=10)
 """How far the clock of the machine that runs `rapport erase` may be behind."""
+LEFT_EVERY = 10.0
 WITHDRAWALS_EVERY = 5.0
 ERASURES_EVERY = 5.0
 ROLLUPS_EVERY = 60.0
@@ -100,8 +101,12 @@ class TurnAgent:
         schema_ids: Mapping[str, int] = NO_SCHEMA_IDS,
         bundles: "BundleReloader | None" = None,
         intents: IntentReloader | None = None,
+        close_left: Callable[[datetime, list[int]], int] = lambda *_: 0,
     ) -> None:
-        """``schema_ids``: by topic; see ``publishing.publish``."""
+        """``schema_ids``: by topic; see ``publishing.publish``.
+
+        ``close_left``: closes states of other bundles, see ``store.left_states``; 0 at the end.
+        """
         self.health = health
         self.metrics = metrics
         self._app = app
@@ -109,6 +114,7 @@ class TurnAgent:
         self._processor = processor
         self._rules = rules
         self._intents = intents
+        self._close_left = close_left
         self._reload_baselines = reload_baselines
         self._purge = purge_expired
         self._update_rollups = update_rollups
@@ -141,6 +147,7 @@ class TurnAgent:
         )
         self._app.agent(topic, name="turns", concurrency=1)(self._consume)
         self._app.timer(self._settings.idle_check_every, on_leader=False)(self._flush_idle_sessions)
+        self._app.timer(LEFT_EVERY, on_leader=False)(self._close_left_states)
         self._app.timer(HEALTH_EVERY, on_leader=False)(self._report_health)
         self._app.timer(TICK_EVERY, on_leader=False)(self._fire_due_rules)
         self._app.timer(RULES_EVERY, on_leader=False)(self._reload_rules)
@@ -265,6 +272,16 @@ class TurnAgent:
         await self._commit_and_publish(
             "flush_idle", lambda: self._processor.flush_idle(before, partitions)
         )
+
+    @periodic("left.failed")
+    async def _close_left_states(self) -> None:
+        """Close what bundles that are no longer in force have left open."""
+        for before, partitions in self._idle_before():
+            closed = 0
+            while some := await asyncio.to_thread(self._close_left, before, partitions):
+                closed += some
+            if closed:
+                log.info("left.closed", sessions=closed)
 
     async def _commit_and_publish(self, timer: str, commit: Callable[[], Committed | None]) -> None:
         """Carry out what a timer does to sessions, if there are any."""
