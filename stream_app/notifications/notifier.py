@@ -104,7 +104,7 @@ class Notifier(Rounds):
         return sent
 
     def _reopen_unmuted(self) -> None:
-        """Decide anew on alerts that fired during a mute and still fire after it."""
+        """Decide again on alerts that fired during a mute and still fire after it."""
         muted = self._deliveries.muted()
         suppressions = self._find_suppressions(muted)
         self._deliveries.reopen(

@@ -172,7 +172,7 @@ class Deliveries:
         return self._read(query.order_by(alerts.c.occurred_at, alerts.c.alert_id))
 
     def reopen(self, found: Sequence[DueAlert]) -> None:
-        """Decide anew on alerts whose mute has ended."""
+        """Decide again on alerts whose mute has ended."""
         self._update(found, {"state": DeliveryState.DUE.value, "problem": None, "held_at": None})
 
     def pending_digests(self) -> list[PendingDigest]:
