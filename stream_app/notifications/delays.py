@@ -18,9 +18,13 @@ class Delays(Generic[Key]):
         self._now = now
         self._not_before: dict[Key, datetime] = {}
 
-    def postpone(self, key: Key, attempts: int) -> None:
-        """Delay the next attempt; ``attempts``: made before this one."""
-        seconds = min(self._longest, self._every * 2 ** min(attempts, MAX_DOUBLINGS))
+    def postpone(self, key: Key, attempts: int, at_least: float = 0.0) -> None:
+        """Delay the next attempt; ``attempts``: made before this one.
+
+        ``at_least``: seconds that the target asks for, up to the longest pause.
+        """
+        pause = max(at_least, self._every * 2 ** min(attempts, MAX_DOUBLINGS))
+        seconds = min(self._longest, pause)
         self._not_before[key] = self._now() + timedelta(seconds=seconds)
 
     def is_over(self, key: Key) -> bool:

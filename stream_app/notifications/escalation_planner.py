@@ -45,17 +45,23 @@ class EscalationPlanner(Rounds):
         self._escalations.release(self._escalation.targets)
         now = self._now()
         steps = self._escalations.waiting(now)
-        suppressions = self._escalations.find_suppressions(steps, now)
+        suppressions = self._escalations.find_suppressions([each.alert for each in steps], now)
         for step in steps:
             self.mark_busy()
             self._plan(step, suppressions.get(step.alert.episode_id), now)
         return 0
 
     def _begin_new(self) -> None:
-        """The time counts from here: an alert's own times are its producer's."""
-        for alert in self._escalations.new_alerts():
+        """The time counts from here: an alert's own times are its producer's.
+
+        An alert that fires during a mute begins when the mute ends.
+        """
+        found = self._escalations.new_alerts()
+        suppressions = self._escalations.find_suppressions(found, self._now())
+        for alert in found:
             path = self._escalation.path_of(alert)
-            if path is None:
+            suppression = suppressions.get(alert.episode_id)
+            if path is None or (suppression is not None and suppression.muted):
                 continue
             now = self._now()
             steps = [

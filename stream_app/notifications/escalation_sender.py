@@ -68,7 +68,7 @@ class EscalationSender(Rounds):
 
     def _send(self, step: EscalatedAlert) -> bool:
         now = self._now()
-        suppressions = self._escalations.find_suppressions([step], now)
+        suppressions = self._escalations.find_suppressions([step.alert], now)
         end = ending(step, suppressions.get(step.alert.episode_id))
         if end is not None:
             self._escalations.finish(step, end)
@@ -82,7 +82,7 @@ class EscalationSender(Rounds):
             self._note_failure(step, str(problem))
             if not isinstance(problem, DeliveryRejected):
                 raise
-            self._delays.postpone(_key(step), step.attempts)  # delays only this message
+            self._delays.postpone(_key(step), step.attempts, problem.retry_after)  # this message
             return False
         except Exception as problem:  # noqa: BLE001  # delays only this message
             self._note_failure(step, f"sending failed: {type(problem).__name__}")

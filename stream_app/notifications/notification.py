@@ -20,7 +20,14 @@ TEST_RULE: Final = "rapport-test"
 
 
 class DeliveryFailed(RapportError):
-    """The notification was not delivered; retry."""
+    """The notification was not delivered; retry.
+
+    ``retry_after``: seconds that the target asks to wait before the next attempt.
+    """
+
+    def __init__(self, problem: str, retry_after: float = 0.0) -> None:
+        super().__init__(problem)
+        self.retry_after = retry_after
 
 
 class DeliveryRejected(DeliveryFailed):

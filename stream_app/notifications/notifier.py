@@ -91,6 +91,7 @@ class Notifier(Rounds):
             if not locked:
                 return 0
             self._deliveries.register_target(self._now())
+            self._reopen_unmuted()
             sent = self._send_digests()
             while due := [a for a in self._deliveries.due() if self._delays.is_over(a.alert_id)]:
                 self.mark_busy()
@@ -101,6 +102,18 @@ class Notifier(Rounds):
                     deliver = partial(self._process, alert, suppressions.get(alert.episode_id))
                     sent += self._isolate(alert.alert_id, [alert], deliver)
         return sent
+
+    def _reopen_unmuted(self) -> None:
+        """Decide again on alerts that fired during a mute and still fire after it."""
+        muted = self._deliveries.muted()
+        suppressions = self._find_suppressions(muted)
+        self._deliveries.reopen(
+            [
+                alert
+                for alert in muted
+                if (found := suppressions.get(alert.episode_id)) is None or not found.muted
+            ]
+        )
 
     def _isolate(self, key: str, alerts: Sequence[DueAlert], deliver: Callable[[], bool]) -> bool:
         """Run one delivery; an error specific to it delays only this delivery."""
@@ -233,7 +246,7 @@ class Notifier(Rounds):
             self._count_attempt(_RESULTS[type(problem)])
             if not isinstance(problem, DeliveryRejected):
                 raise
-            self._delays.postpone(key, attempts)  # delays only this notification
+            self._delays.postpone(key, attempts, problem.retry_after)  # delays only this one
             log.warning("alert.refused", **self._about(notification), problem=str(problem))
             return False
         self._deliveries.mark_delivered(alerts, state)

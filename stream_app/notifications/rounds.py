@@ -90,12 +90,19 @@ class Rounds(ABC):
     def _retrying(self) -> Retrying:
         return Retrying(
             retry=retry_if_exception_type(_FAILURES),
-            wait=wait_random_exponential(multiplier=self._every, max=self._max_wait),
+            wait=self._wait,
             stop=stop_when_event_set(self._stopped),
             sleep=sleep_using_event(self._stopped),
             before_sleep=self._log_retry,
             reraise=True,
         )
+
+    def _wait(self, attempt: RetryCallState) -> float:
+        """Seconds of back-off, or what the target asks for, up to the longest wait."""
+        problem = attempt.outcome.exception() if attempt.outcome else None
+        asked = problem.retry_after if isinstance(problem, DeliveryFailed) else 0.0
+        back_off = wait_random_exponential(multiplier=self._every, max=self._max_wait)
+        return max(back_off(attempt), min(asked, self._max_wait))
 
     def _log_retry(self, attempt: RetryCallState) -> None:
         problem = attempt.outcome.exception() if attempt.outcome else None

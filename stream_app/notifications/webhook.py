@@ -1,8 +1,10 @@
 """A webhook channel, signed according to Standard Webhooks."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 import httpx
@@ -89,4 +91,24 @@ class Webhook:
         if response.is_success:
             return
         rejected = response.is_client_error and response.status_code not in RETRY_STATUSES
-        raise (DeliveryRejected if rejected else DeliveryFailed)(f"status {response.status_code}")
+        failure = DeliveryRejected if rejected else DeliveryFailed
+        asked = retry_after(response.headers.get("retry-after", ""), now)
+        raise failure(f"status {response.status_code}", asked)
+
+
+def retry_after(header: str, now: datetime) -> float:
+    """Seconds to wait by a ``Retry-After`` of seconds or a date; 0 without a valid one.
+
+    >>> retry_after("40", datetime.now(UTC))
+    40.0
+    >>> retry_after("Fri, 02 Jan 2026 10:00:30 GMT", datetime(2026, 1, 2, 10, tzinfo=UTC))
+    30.0
+    """
+    if re.fullmatch(r"[0-9]+", header.strip()):
+        return float(header)
+    try:
+        moment = parsedate_to_datetime(header)
+    except (ValueError, OverflowError):
+        return 0.0
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return max(0.0, (aware - now).total_seconds())

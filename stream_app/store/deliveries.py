@@ -8,6 +8,8 @@ without a delivery row is due. Only firing and resolved transitions are delivere
     (no row), due ┼─► held ─► digested               sent in a digest
                   └─► filtered, muted, acknowledged  suppressed; `before`: older than the target
 
+A muted firing is due again when the mute has ended and the alert has not.
+
 A due or held row with a ``notification_id`` was sent, but the target did not confirm it. It is
 resent under the same id, and neither moved to another notification nor suppressed.
 """
@@ -153,6 +155,25 @@ class Deliveries:
             .limit(limit)
         )
         return self._read(query)
+
+    def muted(self) -> list[DueAlert]:
+        """Alerts that fired while muted and have not been resolved."""
+        query, mine, _, _ = self._joined()
+        later = alerts.alias("later")
+        resolved = sa.exists().where(
+            later.c.episode_id == alerts.c.episode_id, later.c.state == AlertState.RESOLVED.value
+        )
+        query = query.where(
+            mine.c.state == DeliveryState.MUTED.value,
+            alerts.c.state == AlertState.FIRING.value,
+            sessions.c.hidden.is_not(sa.true()),
+            ~resolved,
+        )
+        return self._read(query.order_by(alerts.c.occurred_at, alerts.c.alert_id))
+
+    def reopen(self, found: Sequence[DueAlert]) -> None:
+        """Decide again on alerts whose mute has ended."""
+        self._update(found, {"state": DeliveryState.DUE.value, "problem": None, "held_at": None})
 
     def pending_digests(self) -> list[PendingDigest]:
         """Summaries of the alerts held for the next digest and of unconfirmed digests."""

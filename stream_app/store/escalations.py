@@ -1,8 +1,8 @@
 """Steps of escalations: who is to be notified of an alert that nobody answers, and who was.
 
-The rows of an alert are written when a notifier first sees it firing, one per step and recipient,
-with the time at which it is due. A row is sent at most once per confirmation: it ends ``sent``, or
-in the state that made it unnecessary, and is never reopened.
+The rows of an alert are written when a notifier first sees it firing and not muted, one per step
+and recipient, with the time at which it is due. A row is sent at most once per confirmation: it
+ends ``sent``, or in the state that made it unnecessary, and is never reopened.
 """
 
 import zlib
@@ -119,12 +119,10 @@ class Escalations:
             escalations.c.state == EscalationState.DUE.value, escalations.c.target == target
         )
 
-    def find_suppressions(
-        self, steps: Sequence[EscalatedAlert], now: datetime
-    ) -> dict[str, Suppression]:
+    def find_suppressions(self, found: Sequence[DueAlert], now: datetime) -> dict[str, Suppression]:
         """By episode: mutes, acknowledgements and manual resolutions."""
         with self._store.reading() as connection:
-            return find_suppressions(connection, [each.alert for each in steps], now)
+            return find_suppressions(connection, found, now)
 
     def assign(self, step: EscalatedAlert, target: str) -> None:
         """Choose the target of a waiting step, unless another notifier already has."""

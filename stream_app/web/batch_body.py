@@ -1,6 +1,7 @@
 """Splits the body of a batch into events, counting them first to bound the work."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -10,6 +11,12 @@ MAX_TOKENS: Final = 200_000
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 """A string, terminated or not, or a structural character of JSON."""
+_SURROGATES = re.compile(
+    rb"(?:\\\\)++"
+    rb"|(?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})++"
+    rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+"""Escaped backslashes, pairs of surrogates, or a lone one."""
 _LINE = re.compile(rb"[^\n]+")
 _list_of_raw: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -31,9 +38,42 @@ def split_array(body: bytes, limit: int) -> list[bytes]:
     """
     check_size(body, limit)
     try:
-        return [bytes(value) for value in _list_of_raw.decode(body)]
+        return _elements(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    legible = masked(body)
+    try:
+        return originals(body, legible, _elements(legible))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise NotAnArray from None
+
+
+def _elements(body: bytes) -> list[bytes]:
+    return [bytes(value) for value in _list_of_raw.decode(body)]
+
+
+def masked(body: bytes) -> bytes:
+    r"""The body with question marks for lone surrogates and for what is not UTF-8; as long.
+
+    One event with half an emoji must not refuse the others of its batch.
+
+    >>> masked(rb'["\ud83d", "\ud83d\ude00"]').decode()
+    '["\\u003f", "\\ud83d\\ude00"]'
+    """
+    text = body.decode("utf-8", "surrogateescape").encode("utf-8", "replace")
+    if rb"\ud" not in text.lower():
+        return text
+    return _SURROGATES.sub(lambda found: rb"\u003f" if found["lone"] else found[0], text)
+
+
+def originals(body: bytes, legible: bytes, parts: Sequence[bytes], start: int = 0) -> list[bytes]:
+    """The bytes that were sent, of consecutive parts of ``masked(body)`` after ``start``."""
+    found = []
+    for part in parts:
+        start = legible.index(part, start)
+        found.append(body[start : start + len(part)])
+        start += len(part)
+    return found
 
 
 def split_lines(body: bytes, limit: int) -> list[bytes]:

@@ -229,6 +229,21 @@ def test_a_muted_alert_is_not_escalated(desk: Desk) -> None:
     assert desk.states()[1, "duty"] == "muted"
 
 
+def test_an_escalation_begins_when_the_mute_ends_that_the_alert_fired_in(desk: Desk) -> None:
+    mute = {"mute_id": "m", "rule": "low-empathy-risk", "person": "sue", "at": desk.now}
+    with desk.store.transaction() as connection:
+        connection.execute(
+            sa.insert(tables.mutes).values(until=desk.now + timedelta(minutes=10), **mute)
+        )
+    desk.add()
+    desk.add("t")
+    desk.round()
+    desk.advance(4)
+    desk.add("t", "resolved")
+    desk.advance(30)
+    assert desk.told() == [(15, "anna"), (25, "anna"), (25, "head")]
+
+
 def test_the_shift_at_the_time_of_the_step_counts(desk: Desk) -> None:
     desk.now = datetime(2026, 1, 5, 19, 50, tzinfo=UTC)
     desk.add()

@@ -100,14 +100,43 @@ def test_neither_a_muted_alert_nor_its_resolution_is_sent(which: dict[str, str])
     mute(desk, rule="another")
     desk.add("a")
     desk.round()
-    desk.advance(hours=2)
+    desk.advance(minutes=30)
     desk.add("a", "resolved")
-    desk.round()
+    desk.advance(hours=2)
     assert desk.arrived == []
     assert deliveries(desk) == {
         "a/firing": ("muted", "muted"),
         "a/resolved": ("muted", "its firing was not sent"),
     }
+
+
+def test_an_alert_that_still_fires_when_its_mute_ends_is_sent_then() -> None:
+    desk = Simulation(target())
+    began = desk.now
+    mute(desk, rule="low-empathy-risk")
+    mute(desk, session_id="a", until=desk.now + timedelta(minutes=90))
+    for name in "abc":
+        desk.add(name)
+    record_action(desk, "c", "acknowledge")
+    desk.round()
+    assert desk.arrived == []
+    desk.advance(hours=3)
+    minutes = [(when - began).total_seconds() / 60 for when, _ in desk.arrived]
+    assert list(zip(desk.sent_separately(), minutes, strict=True)) == [("b", 60), ("a", 90)]
+    assert deliveries(desk)["c/firing"] == ("acknowledged", "acknowledged: supervised")
+    desk.add("b", "resolved")
+    desk.round()
+    assert desk.sent_separately() == ["b", "a", "b"]
+
+
+def test_a_mute_that_is_ended_early_is_over() -> None:
+    desk = Simulation(target())
+    mute(desk, ended_at=desk.now + timedelta(minutes=5))
+    desk.add("a")
+    desk.advance(minutes=4)
+    assert desk.arrived == []
+    desk.advance(minutes=1)
+    assert desk.sent_separately() == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,8 @@ async def _answer(services: Services, person: Person, message: bytes) -> tuple[i
     """Handle one message; the number of its events and the answer."""
     key = None
     try:
-        batch = await run_in_threadpool(_decode, message)
-        key = bare_key(batch.key)
-        raw = [bytes(event) for event in batch.events]
+        sent_key, raw = await run_in_threadpool(_decode, message)
+        key = bare_key(sent_key)
         result = await ingest.send_batch(services, person, raw, key)
     except (HTTPException, RapportError) as problem:
         found, headers = problems.describe(problem)
@@ -145,10 +144,17 @@ async def _answer(services: Services, person: Person, message: bytes) -> tuple[i
     return len(raw), {"key": key, "status": 202, **asdict(result)}
 
 
-def _decode(message: bytes) -> Batch:
+def _decode(message: bytes) -> tuple[str | None, list[bytes]]:
+    """The key and the events of a message."""
     try:
         batch_body.check_size(message, batch_body.MAX_TOKENS)
-        return _decoder.decode(message)
+        legible = batch_body.masked(message)
+        batch = _decoder.decode(legible)
+        parts = [bytes(event) for event in batch.events]
+        if legible == message:
+            return batch.key, parts
+        start = max(0, legible.find(b'"events"'))
+        return batch.key, batch_body.originals(message, legible, parts, start)
     except batch_body.TooManyEvents:
         raise HTTPException(413, "the message has too many brackets and commas; split it") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
