@@ -1,4 +1,4 @@
-"""A model bundle: a folder with two ONNX graphs, a tokeniser and the manifest ``bundle.json``.
+"""A model bundle: a folder with ONNX graphs, a tokeniser and the manifest ``bundle.json``.
 
 ``export/`` writes bundles, this module reads them and checks every file against its SHA-256.
 """
@@ -20,7 +20,6 @@ from stream_app.core.perceived import PerceivedValues
 from stream_app.errors import BundleError
 from stream_app.inference import adaptations, bundle_pointer
 from stream_app.inference.adaptations import Adaptation
-from stream_app.inference.reader import ReaderSpec
 
 T = TypeVar("T")
 FORMAT: Final = 2
@@ -81,6 +80,27 @@ class EncoderSpec(Struct, frozen=True):
     max_tokens: int
     batch_independent: bool
     packed: bool = False
+
+
+class ReaderSpec(Struct, frozen=True):
+    """The reader graph and the layout of its input.
+
+    ``start``, then for every preceding turn its role's ids and its own, ``between``, then the same
+    of the turn that is read, ``end``. There are at most ``turns`` preceding turns; the oldest are
+    cut so that all have ``context_tokens``. The turn that is read is cut to ``target_tokens``, a
+    client turn without context to ``client_tokens``. ``batch_independent``: as for encoders.
+    """
+
+    file: str
+    start: int
+    end: int
+    between: list[int]
+    roles: dict[Role, list[int]]
+    turns: int
+    context_tokens: int
+    target_tokens: int
+    client_tokens: int
+    batch_independent: bool
 
 
 class HeadGraphSpec(Struct, frozen=True):

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from stream_app.contracts.events import Role
 from stream_app.core.heads import Dimension
 from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.inference.batching import ONE_BY_ONE, BatchLimits, plan_batches
+from stream_app.inference.bundle import ReaderSpec
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.providers import open_session
 
@@ -24,27 +24,6 @@ READER_BATCH = BatchLimits(tokens=256, padding=16)
 STEPS = 1024
 """Logits are rounded to so many steps of 1, because sums differ in their last bits by batch."""
 _TOKEN = np.dtype("<u2")
-
-
-class ReaderSpec(Struct, frozen=True):
-    """The reader graph and the layout of its input.
-
-    ``start``, then for every preceding turn its role's ids and its own, ``between``, then the same
-    of the turn that is read, ``end``. There are at most ``turns`` preceding turns; the oldest are
-    cut so that all have ``context_tokens``. The turn that is read is cut to ``target_tokens``, a
-    client turn without context to ``client_tokens``. ``batch_independent``: as for encoders.
-    """
-
-    file: str
-    start: int
-    end: int
-    between: list[int]
-    roles: dict[Role, list[int]]
-    turns: int
-    context_tokens: int
-    target_tokens: int
-    client_tokens: int
-    batch_independent: bool
 
 
 class TurnReader:
