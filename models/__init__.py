@@ -16,6 +16,7 @@ __all__ = [
     "multitask",
     "onnx_model",
     "perceived",
+    "reader",
     "resampling",
     "train",
     "turn_features",

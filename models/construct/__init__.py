@@ -1,3 +1,3 @@
 """Synthetic sessions of known empathy, and the fit of the empathy index evaluated on them."""
 
-__all__ = []
+__all__ = ["benchmark", "bundle_scores", "fit"]

@@ -4,3 +4,5 @@ A turn that is encoded on its own shows how it sounds; whether it answers this c
 read from both. `examples` holds the examples, `corpora` and `written` load them, `model` is the
 network, `train` fits it, `evaluate` scores what was held out.
 """
+
+__all__ = ["corpora", "examples", "heads", "model", "train", "written"]

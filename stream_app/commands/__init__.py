@@ -23,6 +23,7 @@ __all__ = [
     "notify",
     "people",
     "promote",
+    "purge",
     "reading",
     "replay",
     "report",

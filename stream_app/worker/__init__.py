@@ -8,6 +8,7 @@ __all__ = [
     "app",
     "broker",
     "bundle_loading",
+    "codecs",
     "dead_letters",
     "encoded_scores",
     "erasing",

@@ -98,6 +98,7 @@ COMMANDS = {
     ),
     "analyse": Row(("service-levels",), "read statistics"),
     "audit verify": Row(()),
+    "purge": NUMBERS,
     "baselines refresh": NUMBERS,
     "db upgrade": Row(()),
     "db views": Row(()),

@@ -102,6 +102,7 @@ def test_the_opportunity_of_a_client_turn_is_its_largest_weight() -> None:
     assert client_features(score) == {
         "distress": 0.3,
         "change_or_sustain_talk": 0.8,
+        "opportunity": 0.0,
     }
     assert turn_value(score, HERE) == 400_000
     assert turn_value(score, ELSEWHERE) == 800_000

@@ -45,6 +45,7 @@ def encoded(scorer: OnnxScorer, texts: list[str], role: Role = Role.COUNSELLOR) 
             vectors=encoding.vectors,
             rationales=encoding.rationales,
             truncated=encoding.truncated,
+            tokens=encoding.tokens,
         )
         for seq, encoding in enumerate(scorer.encode(texts))
     ]

@@ -106,10 +106,15 @@ def test_a_struct_is_packed_like_its_json() -> None:
     assert pack(expressed) == pack(plain(expressed))
 
 
+READ = ("answer", "lapse", "opportunity")
+"""Heads of the reader, younger than the list of names; they are spelt out."""
+
+
 def test_the_names_of_the_shipped_bundles_are_one_byte() -> None:
     for folder in bundles.DEFAULT_BUNDLE.parent.iterdir():
         manifest = bundles.load(folder).manifest
-        used = {name for head in manifest.heads for name in (head.name, *head.labels)}
+        older = [head for head in manifest.heads if head.name not in READ]
+        used = {name for head in older for name in (head.name, *head.labels)}
         assert used <= set(NAMES)
 
 

@@ -262,7 +262,7 @@ def test_sessions_are_stored_under_their_bundle_and_go_on_after_a_restart(
     first.run_self_test()
     again = Pipeline(world.scorer, world.pipeline.environment.policy)
     world.reloader_of(again).start()
-    handle(worker(again), [turn("n", 1, team="south"), turn("d", 1), turn("f", 1)])
+    handle(worker(again), [turn("n", 1), turn("d", 1), turn("f", 1)])
     own, north = world.scorer.bundle_id, "north-2.1.0-int8"
     scored = {
         (row["session_id"], row["seq"], row["bundle"]) for row in rows(store, tables.turn_scores)
