@@ -29,7 +29,8 @@ GIVEN = "new-mexico"
 """Voice of the given quartets and edits."""
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """Rows of a file of JSON lines, gzipped or not; none where there is no file."""
     if not path.is_file():
         return []
     opened = gzip.open if path.suffix == ".gz" else open
@@ -98,7 +99,7 @@ def manners(rows: list[dict[str, Any]], voice: str) -> Iterator[Example]:
 
 def plain_answers(data_dir: Path) -> Iterator[Example]:
     """The given ordinary pairs, each with the bias of its answers' words."""
-    rows = _rows(data_dir / "plain_answers.jsonl.gz")
+    rows = rows_of(data_dir / "plain_answers.jsonl.gz")
     biases = word_bias(
         [row["better"] for row in rows], [row["worse"] for row in rows], [r["voice"] for r in rows]
     )
@@ -121,7 +122,7 @@ def plain_answers(data_dir: Path) -> Iterator[Example]:
 
 def plain_sessions(data_dir: Path) -> Iterator[Example]:
     """Answers of the given ordinary sessions, with a reader's marks 0-10 as six levels."""
-    for row in _rows(data_dir / "plain_sessions.jsonl.gz"):
+    for row in rows_of(data_dir / "plain_sessions.jsonl.gz"):
         turns = [(ROLES[turn[0]], turn[1]) for turn in row["turns"]]
         marks = iter(row["reader"]["answers"])
         for place, (role, text) in enumerate(turns):
@@ -159,11 +160,11 @@ def word_bias(better: list[str], worse: list[str], voices: list[str]) -> list[fl
 def load(data_dir: Path, contrast: Path = CONTRAST) -> list[Example]:
     """All written examples: of the project's voices, and the given ones."""
     found = [*plain_answers(data_dir), *plain_sessions(data_dir)]
-    found += quartets(_rows(data_dir / "plain_quartets.jsonl.gz"), GIVEN)
-    found += edits(_rows(data_dir / "plain_edits.jsonl.gz"), GIVEN)
+    found += quartets(rows_of(data_dir / "plain_quartets.jsonl.gz"), GIVEN)
+    found += edits(rows_of(data_dir / "plain_edits.jsonl.gz"), GIVEN)
     for folder in sorted(contrast.iterdir()) if contrast.is_dir() else []:
         if folder.is_dir():
-            found += quartets(_rows(folder / "quartets.jsonl"), folder.name)
-            found += edits(_rows(folder / "edits.jsonl"), folder.name)
-            found += manners(_rows(folder / "manners.jsonl"), folder.name)
+            found += quartets(rows_of(folder / "quartets.jsonl"), folder.name)
+            found += edits(rows_of(folder / "edits.jsonl"), folder.name)
+            found += manners(rows_of(folder / "manners.jsonl"), folder.name)
     return found
