@@ -146,7 +146,8 @@ def _probabilities(scorer: OnnxScorer, encoded: list[Encoding]) -> list[np.ndarr
         for seq, item in enumerate(encoded)
     ]
     logits = scorer.head.logits(requests)
-    return [calibrate(head, logits[head.name]) for head in scorer.bundle.manifest.heads]
+    heads = [head for head in scorer.bundle.manifest.heads if head.name in logits]
+    return [calibrate(head, logits[head.name]) for head in heads]
 
 
 def _accelerator() -> str:

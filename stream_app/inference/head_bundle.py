@@ -71,6 +71,7 @@ class HeadManifest(Struct, frozen=True):
             outcomes=self.outcomes,
             distress=self.distress,
             crisis=self.crisis,
+            reader=base.reader,
             perceived=self.perceived,
             training=self.training,
             metrics=self.metrics,

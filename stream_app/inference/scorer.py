@@ -79,7 +79,9 @@ class OnnxScorer:
             manifest.encoder.hidden_size,
         )
         self.reader: TurnReader | None = None
-        if manifest.reader is not None:
+        if shared is not None:
+            self.reader = shared.reader
+        elif manifest.reader is not None:
             self.reader = TurnReader(
                 bundle.file(manifest.reader.file),
                 manifest.reader,

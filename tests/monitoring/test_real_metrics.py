@@ -29,6 +29,7 @@ MAY_BE_EMPTY: Final = {
     "rapport_crashes_total",
     "rapport_rule_failures_total",
     "rapport_outdated_total",
+    "rapport_refused_purges_total",
     "rapport_ingested_events_total",
 }
 """Counters whose labels appear with their first event, which nothing causes here."""

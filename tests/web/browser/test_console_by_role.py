@@ -25,7 +25,7 @@ def web(new_web: NewWeb) -> ScoredWeb:
     """A live session with a firing alert, led by Cleo, and one by somebody without an account."""
     web = new_web()
     bad = {"team": "north", "counsellor": CLEO}
-    web.play_sample("customer-service-02", "bad", ago=HALF, until=12, **bad)
+    web.play_sample("peer-support-03", "bad", ago=HALF, until=12, **bad)
     web.play_sample("counselling-05", "calm", ago=HALF, until=8, team="south", counsellor=OTHER)
     for number in range(4):
         ago = timedelta(days=7 * (number // 2) + 8, hours=number)

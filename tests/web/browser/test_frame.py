@@ -19,7 +19,7 @@ HALF = timedelta(minutes=10)
 @pytest.fixture(scope="module")
 def web(new_web: NewWeb) -> ScoredWeb:
     web = new_web()
-    web.play_sample("customer-service-02", "firing", ago=HALF, until=12)
+    web.play_sample("peer-support-03", "firing", ago=HALF, until=12)
     web.play_sample("counselling-05", "calm", ago=HALF, until=8)
     web.play_sample("counselling-02", "over", ago=timedelta(hours=1), counsellor="cleo@example.org")
     cleo = People(web.store).find("cleo")

@@ -28,7 +28,7 @@ def web(new_web: NewWeb) -> ScoredWeb:
     web = new_web()
     simulated_store.write(simulate(replace(WORLD, begins=BEGIN, sessions_a_month=24)), web.store)
     web.play_sample("counselling-05", "calm", ago=HALF, until=8)
-    web.play_sample("customer-service-02", "bad", ago=HALF, until=12, counsellor="cleo@example.org")
+    web.play_sample("peer-support-03", "bad", ago=HALF, until=12, counsellor="cleo@example.org")
     rollups.rebuild(web.store)
     schema.create_views(web.store, web.settings.database_read_role)
     web.start()
