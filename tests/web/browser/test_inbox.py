@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, sample_session_events
 
-BAD = "peer-support-03"
+BAD = "customer-service-02"
 HALF = timedelta(minutes=10)
 
 
@@ -17,7 +17,7 @@ HALF = timedelta(minutes=10)
 def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
     web = new_web(broker=live_broker, changes={"topic_prefix": "inbox"})
     for name in ("first", "second", "third", "fourth", "fifth"):
-        web.play_sample(BAD, name, ago=HALF, until=12)
+        web.play_sample(BAD, name, ago=HALF, until=20)
     web.play_sample("peer-support-08", "over", ago=timedelta(hours=1))
     web.start_live()
     return web
@@ -168,7 +168,7 @@ def test_a_new_alert_appears_and_is_announced(web: ScoredWeb, open_tab: OpenTab)
     tab = open_tab(web, to="/alerts?state=firing")
     tab.wait_until_live()
     page = tab.page
-    web.commit_and_publish(*sample_session_events(BAD, "newest", web.now() - HALF)[:13])
+    web.commit_and_publish(*sample_session_events(BAD, "newest", web.now() - HALF)[:21])
     expect(page.locator(alert_of("newest"))).to_be_visible()
     expect(page.locator("#announcer")).to_contain_text("is firing in session newest")
 
@@ -180,7 +180,7 @@ def test_an_open_form_is_not_replaced(web: ScoredWeb, open_tab: OpenTab) -> None
     alert = page.locator(alert_of("fifth"))
     alert.locator("summary", has_text="Note").click()
     alert.locator("details[open] textarea").fill("half a sentence")
-    web.commit_and_publish(*sample_session_events(BAD, "later", web.now() - HALF)[:13])
+    web.commit_and_publish(*sample_session_events(BAD, "later", web.now() - HALF)[:21])
     expect(page.locator("#changed")).to_be_visible()
     expect(alert.locator("details[open] textarea")).to_have_value("half a sentence")
     page.click("#changed")
@@ -190,7 +190,7 @@ def test_an_open_form_is_not_replaced(web: ScoredWeb, open_tab: OpenTab) -> None
 def test_a_colleagues_action_appears_immediately(web: ScoredWeb, open_tab: OpenTab) -> None:
     mine = open_tab(web, to="/alerts?state=firing")
     mine.wait_until_live()
-    web.commit_and_publish(*sample_session_events(BAD, "shared", web.now() - HALF)[:13])
+    web.commit_and_publish(*sample_session_events(BAD, "shared", web.now() - HALF)[:21])
     expect(mine.page.locator(alert_of("shared"))).to_be_visible()
     theirs = open_tab(web, to="/alerts?state=firing").page
     alert = theirs.locator(alert_of("shared"))
