@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, sample_session_events, turn
 
-BAD = "peer-support-03"
+BAD = "customer-service-02"
 CALM = "counselling-05"
 HALF = timedelta(minutes=10)
 
