@@ -147,7 +147,7 @@ def sample_session_events(
 
 
 def turn(session: str, seq: int, text: str, **changes: Any) -> bytes:
-    """One turn; even seqs are the client's."""
+    """One turn; even seqs are the client's. The first one states domain and team."""
     role = "counsellor" if seq % 2 else "client"
     body = {
         "type": "turn",
@@ -157,8 +157,8 @@ def turn(session: str, seq: int, text: str, **changes: Any) -> bytes:
         "role": role,
         "text": text,
         "occurred_at": datetime.now(UTC).isoformat(),
-        "domain": "counselling",
-        "team": "north",
         "consent": True,
     }
+    if seq == 0:
+        body |= {"domain": "counselling", "team": "north"}
     return json.dumps({**body, **changes}, ensure_ascii=False).encode()

@@ -34,7 +34,7 @@ WINDOWS = {"wide": {"viewport": WIDE}, "phone": {"viewport": PHONE, "has_touch":
 @pytest.fixture(scope="module")
 def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
     web = new_web(broker=live_broker, changes={"topic_prefix": "pages"})
-    web.play_sample("customer-service-02", "bad", ago=HALF, until=12)
+    web.play_sample("customer-service-02", "bad", ago=HALF, until=14)
     web.play_sample("counselling-04", "marked", ago=HALF, until=20)
     web.play_sample("peer-support-08", "over", ago=timedelta(hours=1))
     web.commit(

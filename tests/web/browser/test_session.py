@@ -20,7 +20,7 @@ ARABIC = "لا أعرف ماذا أفعل الآن "
 def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
     web = new_web(broker=live_broker, changes={"topic_prefix": "session"})
     web.play_sample("counselling-04", "warm", ago=HALF, until=20)
-    web.play_sample("customer-service-02", "bad", ago=HALF, until=12)
+    web.play_sample("peer-support-03", "bad", ago=HALF, until=12)
     web.play_sample("peer-support-06", "over", ago=timedelta(hours=1))
     long = (ARABIC * 3000)[:25_000]
     assert len(long.encode()) > 40_000
@@ -139,11 +139,11 @@ def test_new_turns_appear_and_final_scores_replace_provisional_ones(
     tab = open_tab(web, to="/sessions/bad")
     tab.wait_until_live()
     page = tab.page
-    web.commit_and_publish(turn("bad", 13, "I hear how upsetting this is.", team="help-desk-b"))
+    web.commit_and_publish(turn("bad", 13, "I hear how upsetting this is."))
     expect(page.locator("#turn-13 .stage")).to_have_text("provisional")
     expect(page.locator("#turns > li")).to_have_count(14)
     for seq in (14, 15, 16):
-        web.commit_and_publish(turn("bad", seq, "Thank you.", team="help-desk-b"))
+        web.commit_and_publish(turn("bad", seq, "Thank you."))
     expect(page.locator("#turn-13 .stage")).to_have_text("final")
     expect(page.locator("#turn-16")).to_have_count(1)
     seqs = page.eval_on_selector_all(
@@ -162,7 +162,7 @@ def test_focus_is_kept_when_a_turn_is_replaced(web: ScoredWeb, open_tab: OpenTab
     page = tab.page
     page.locator("#turn-15 .window").focus()
     for seq in (17, 18):
-        web.commit_and_publish(turn("bad", seq, "And then?", team="help-desk-b"))
+        web.commit_and_publish(turn("bad", seq, "And then?"))
     expect(page.locator("#turn-15 .stage")).to_have_text("final")
     assert page.evaluate("document.activeElement.closest('.turn').id") == "turn-15"
 

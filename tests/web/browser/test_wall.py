@@ -18,8 +18,8 @@ HALF = timedelta(minutes=10)
 def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
     web = new_web(broker=live_broker, changes={"topic_prefix": "wall"})
     web.play_sample(CALM, "calm", ago=HALF, until=8)
-    web.play_sample(BAD, "bad", ago=HALF, until=12)
-    web.play_sample("peer-support-05", "middling", ago=HALF, until=10)
+    web.play_sample(BAD, "bad", ago=HALF, until=14)
+    web.play_sample("peer-support-02", "middling", ago=HALF, until=10)
     web.play_sample("counselling-10", "over", ago=timedelta(hours=2))
     web.start_live()
     return web
