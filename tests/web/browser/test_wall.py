@@ -168,7 +168,7 @@ def test_an_alert_is_announced_and_marks_its_card(web: ScoredWeb, open_tab: Open
     web.commit_and_publish(*events[:3])
     expect(page.locator("[data-session=second]")).to_be_visible()
     assert page.locator("#announcer").inner_text() == ""
-    web.commit_and_publish(*events[3:13])
+    web.commit_and_publish(*events[3:15])
     expect(page.locator("[data-session=second].unanswered")).to_be_visible()
     expect(page.locator("#announcer")).to_have_text(
         re.compile("^Alert: low-empathy is firing in session second")
