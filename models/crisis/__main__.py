@@ -22,19 +22,21 @@ from models.data.corpora import REPOSITORY, resolve_data_dir
 from models.distress import Encoded
 from models.evaluate.tables import with_tables
 from models.resampling import auroc
-from stream_app.inference.bundle import DEFAULT_BUNDLE, SHIPPED
+from stream_app.inference.bundle import SHIPPED
 from stream_app.inference.probe import TurnProbe
 
 app = typer.Typer(add_completion=False)
 FILE = "crisis.npy"
 PAGE = REPOSITORY / "docs" / "crisis.md"
-BUNDLES = [DEFAULT_BUNDLE, SHIPPED / "nano"]
+PROBED = SHIPPED / "nano"
+"""The shipped bundle with a probe; the default one has a reader (`models.reader`)."""
+BUNDLES = [PROBED]
 Data = Annotated[Path | None, typer.Option(help="Folder with the corpora.")]
 
 
 @app.command()
 def fit(
-    bundle: Annotated[Path, typer.Option(help="Folder of the bundle.")] = DEFAULT_BUNDLE,
+    bundle: Annotated[Path, typer.Option(help="Folder of the bundle.")] = PROBED,
     data_dir: Data = None,
 ) -> None:
     """Fit the probe and write it into the bundle, with its figures and its card."""

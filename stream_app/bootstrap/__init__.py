@@ -4,8 +4,9 @@ Each process imports only its own parts: ``worker_process``, ``notifier_process`
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from stream_app.core.scorecards import ScorecardFileError, Scorecards
 from stream_app.core.scorecards import parse as parse_scorecards
 from stream_app.errors import BundleError
 from stream_app.inference import bundle as bundles
+from stream_app.redaction.mask import redact
 from stream_app.redaction.port import Redactor
 from stream_app.redaction.presidio import open_presidio
 from stream_app.redaction.rules import Rules
@@ -96,7 +98,7 @@ def scorer(settings: Settings) -> "OnnxScorer":
     """Load the bundle into a scorer."""
     from stream_app.inference.scorer import OnnxScorer  # noqa: PLC0415  # the console has no runtime
 
-    return OnnxScorer(bundle(settings), settings.provider, settings.threads)
+    return OnnxScorer(bundle(settings), settings.provider, settings.threads, mask=mask(settings))
 
 
 def offline_scorer(settings: Settings) -> "OnnxScorer":
@@ -104,7 +106,13 @@ def offline_scorer(settings: Settings) -> "OnnxScorer":
     from stream_app.inference.scorer import OnnxScorer  # noqa: PLC0415  # the console has no runtime
 
     at_once = max(1, usable_cores() // settings.threads)
-    return OnnxScorer(bundle(settings), settings.provider, settings.threads, at_once=at_once)
+    return OnnxScorer(
+        bundle(settings),
+        settings.provider,
+        settings.threads,
+        at_once=at_once,
+        mask=mask(settings),
+    )
 
 
 def usable_cores() -> int:
@@ -130,7 +138,9 @@ def shadow_scorer(settings: Settings, folder: Path, beside: "OnnxScorer") -> "On
             f"the window in force has {window.before + window.after}"
         )
     shared = beside if bundles.share_encoder(found.manifest, beside.bundle.manifest) else None
-    return OnnxScorer(found, settings.provider, settings.threads, shared=shared)
+    return OnnxScorer(
+        found, settings.provider, settings.threads, shared=shared, mask=mask(settings)
+    )
 
 
 def bundle(settings: Settings) -> bundles.Bundle:
@@ -299,6 +309,11 @@ def redactor(settings: Settings) -> Redactor:
     if settings.redact and settings.redactor is RedactorName.PRESIDIO:
         return open_presidio(settings.presidio_config)
     return Rules()
+
+
+def mask(settings: Settings) -> Callable[[str], str] | None:
+    """What masks a turn's words before a window keeps them; None if nothing is masked."""
+    return partial(redact, redactor=redactor(settings)) if settings.redact else None
 
 
 def read_store(settings: Settings, connections: int = 5, overflow: int = 10) -> Store:

@@ -1,4 +1,4 @@
-"""The stored state of a session. It never contains text: see ``core.window.WindowTurn``."""
+"""The stored state of a session; ``core.window.WindowTurn`` says what it keeps of turns."""
 
 from datetime import datetime
 from typing import Final

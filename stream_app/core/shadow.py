@@ -14,7 +14,7 @@ from msgspec import structs
 
 from stream_app.contracts.events import Turn
 from stream_app.core.batch import ShadowScore
-from stream_app.core.ports import HeadScores, Scorer
+from stream_app.core.ports import Encoding, HeadScores, Scorer
 from stream_app.core.restrictions import without_restricted
 from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 
@@ -37,7 +37,7 @@ class Shadow:
         self._scorer = scorer
         self._on_fault = on_fault
         self._shares_encoder = shares_encoder
-        self._vectors: OrderedDict[str, OrderedDict[int, bytes]] = OrderedDict()
+        self._encoded: OrderedDict[str, OrderedDict[int, Encoding]] = OrderedDict()
 
     @property
     def bundle_id(self) -> str:
@@ -53,7 +53,7 @@ class Shadow:
                 [turn.text for turn, _ in accepted], [turn.speaker_role for turn, _ in accepted]
             )
             for (turn, kept), encoding in zip(accepted, made, strict=True):
-                self._remember(turn.session_id, kept.seq, encoding.vectors)
+                self._remember(turn.session_id, kept.seq, encoding)
         except Exception as problem:  # noqa: BLE001  # never disturbs the bundle in force
             self._on_fault(problem)
 
@@ -81,11 +81,11 @@ class Shadow:
     def forget(self, session_ids: Iterable[str]) -> None:
         """Drop the vectors of these sessions: they ended, were withdrawn or erased."""
         for session_id in session_ids:
-            self._vectors.pop(session_id, None)
+            self._encoded.pop(session_id, None)
 
     def forget_all(self) -> None:
         """Drop all vectors; the sessions that go on are scored again from their next turns on."""
-        self._vectors.clear()
+        self._encoded.clear()
 
     def _stored(self, session_id: str, request: ScoringRequest, heads: HeadScores) -> ShadowScore:
         found = without_restricted(heads, request.restricted)
@@ -102,20 +102,20 @@ class Shadow:
             found.abstained,
         )
 
-    def _remember(self, session_id: str, seq: int, vectors: bytes) -> None:
-        own = self._vectors.setdefault(session_id, OrderedDict())
-        self._vectors.move_to_end(session_id)
-        own[seq] = vectors
+    def _remember(self, session_id: str, seq: int, encoding: Encoding) -> None:
+        own = self._encoded.setdefault(session_id, OrderedDict())
+        self._encoded.move_to_end(session_id)
+        own[seq] = structs.replace(encoding, rationales={})
         if len(own) > TURNS_KEPT:
             own.popitem(last=False)
-        if len(self._vectors) > SESSIONS_KEPT:
-            self._vectors.popitem(last=False)
+        if len(self._encoded) > SESSIONS_KEPT:
+            self._encoded.popitem(last=False)
 
     def _own(self, session_id: str, request: ScoringRequest) -> ScoringRequest | None:
         """The request with this encoder's vectors; None if one is not known."""
         if self._shares_encoder:
             return request
-        known: Mapping[int, bytes] = self._vectors.get(session_id, {})
+        known: Mapping[int, Encoding] = self._encoded.get(session_id, {})
         if any(
             turn.seq not in known
             for turn in (request.turn, *(other.turn for other in request.context))
@@ -123,11 +123,13 @@ class Shadow:
             return None
         return structs.replace(
             request,
-            turn=structs.replace(request.turn, vectors=known[request.turn.seq]),
+            turn=_with(request.turn, known[request.turn.seq]),
             context=[
-                Neighbour(
-                    structs.replace(other.turn, vectors=known[other.turn.seq]), other.distance
-                )
+                Neighbour(_with(other.turn, known[other.turn.seq]), other.distance)
                 for other in request.context
             ],
         )
+
+
+def _with(turn: WindowTurn, encoding: Encoding) -> WindowTurn:
+    return structs.replace(turn, vectors=encoding.vectors, tokens=encoding.tokens, readings=b"")

@@ -36,7 +36,7 @@ class WindowPolicy(Struct, frozen=True):
 
 
 class WindowTurn(Struct, array_like=True):
-    """A turn in its session's window, without its text.
+    """A turn in its session's window.
 
     ``vectors``: 2 x hidden half floats, first-token state and mean of the token states, as bytes;
     empty until the turn has been encoded, and for withheld turns, which never are. ``rationales``:
@@ -96,7 +96,7 @@ class Placement(Enum):
 
 
 class WindowState(Struct, array_like=True):
-    """The window of one session; small, serialisable, without text."""
+    """The window of one session; small and serialisable."""
 
     next_seq: int = 0
     history: list[WindowTurn] = field(default_factory=list)

@@ -182,11 +182,12 @@ class Bundle(Struct, frozen=True):
 
 
 def share_encoder(one: Manifest, other: Manifest) -> bool:
-    """Whether two bundles encode texts alike: equal files and settings of encoder and tokeniser."""
+    """Whether two bundles encode texts alike: equal encoder, tokeniser and reader."""
 
-    def encoder(manifest: Manifest) -> tuple[str, str, EncoderSpec]:
+    def encoder(manifest: Manifest) -> tuple[str, str, EncoderSpec, str | None]:
         files, spec = manifest.files, structs.replace(manifest.encoder, file="")
-        return files[manifest.encoder.file], files[manifest.tokenizer.file], spec
+        reader = files.get(manifest.reader.file) if manifest.reader is not None else None
+        return files[manifest.encoder.file], files[manifest.tokenizer.file], spec, reader
 
     return encoder(one) == encoder(other)
 

@@ -115,7 +115,9 @@ class BundleLoader:
     def _opened(self, found: Bundle, shared: OnnxScorer | None) -> OnnxScorer:
         """Open the graphs and try them, so that a bundle that cannot score takes no session."""
         try:
-            scorer = OnnxScorer(found, self._provider, self._threads, shared=shared)
+            scorer = OnnxScorer(
+                found, self._provider, self._threads, shared=shared, mask=self._base.mask
+            )
             [encoding] = scorer.encode([TRIAL_TEXT], [Role.COUNSELLOR])
             for role in Role:
                 turn = WindowTurn(0, role, _ANY_TIME, 0, 0, encoding.vectors, encoding.rationales)
@@ -153,9 +155,10 @@ def _base_of(folder: Path, whole: Sequence[tuple[OnnxScorer, str]]) -> tuple[Onn
 
 
 def _encoder_key(manifest: Manifest) -> str:
-    """Identifies encoder and tokeniser, with what else changes encodings."""
+    """Identifies encoder, tokeniser and reader, with what else changes encodings."""
     own, spec = encoder_of(manifest), manifest.encoder
-    parts = own.sha256, own.tokenizer_sha256, str(spec.max_tokens)
+    reader = manifest.files.get(manifest.reader.file, "") if manifest.reader is not None else ""
+    parts = own.sha256, own.tokenizer_sha256, str(spec.max_tokens), reader
     return hashlib.sha256("/".join(parts).encode()).hexdigest()
 
 

@@ -1,6 +1,6 @@
 """The ONNX adapter of the core's ``Scorer`` port."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.reader import TurnReader, packed_tokens
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
 
+Mask = Callable[[str], str]
+"""Returns a text with personal details masked."""
+
 
 class OnnxScorer:
     """Scores with a bundle; thread-safe.
@@ -33,8 +36,9 @@ class OnnxScorer:
     is used live, published in short form and stored.
 
     ``threads`` of each session on a CPU; the encoder computes ``at_once`` batches at a time.
-    ``shared``: the scorer whose encoder and tokeniser it uses, for a head bundle
-    (``inference.head_bundle``). Rationales then are those of that scorer's bundle.
+    ``shared``: the scorer whose encoder, tokeniser and reader it uses, for a head bundle
+    (``inference.head_bundle``). Rationales then are those of that scorer's bundle. ``mask``: masks
+    personal details in what the reader reads, because windows are stored with these tokens.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class OnnxScorer:
         *,
         at_once: int = 1,
         shared: "OnnxScorer | None" = None,
+        mask: Mask | None = None,
     ) -> None:
         manifest = bundle.manifest
         self.bundle = bundle
@@ -78,8 +83,9 @@ class OnnxScorer:
             manifest.head.slots,
             manifest.encoder.hidden_size,
         )
+        self.mask: Mask | None = shared.mask if shared is not None else mask
         self.reader: TurnReader | None = None
-        if shared is not None:
+        if manifest.reader is not None and shared is not None:
             self.reader = shared.reader
         elif manifest.reader is not None:
             self.reader = TurnReader(
@@ -145,6 +151,7 @@ class OnnxScorer:
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """Encode each text once; see ``core.ports.Scorer``."""
         tokens = self.tokenizer.tokenize(texts)
+        read = self._read_tokens(texts, tokens)
         encoded = zip(texts, tokens, self.encoder.encode(tokens), strict=True)
         return [
             Encoding(
@@ -153,10 +160,27 @@ class OnnxScorer:
                     item, output, text, roles[index] if roles is not None else None
                 ),
                 truncated=item.truncated,
-                tokens=packed_tokens(item.words) if self.reader is not None else b"",
+                tokens=read[index],
             )
             for index, (text, item, output) in enumerate(encoded)
         ]
+
+    def _read_tokens(self, texts: list[str], tokens: list[Tokens]) -> list[bytes]:
+        """What windows keep for the reader: the tokens of each text, masked."""
+        if self.reader is None:
+            return [b""] * len(texts)
+        if self.mask is not None:
+            masked = [self.mask(text) for text in texts]
+            again = iter(
+                self.tokenizer.tokenize(
+                    [new for new, old in zip(masked, texts, strict=True) if new != old]
+                )
+            )
+            tokens = [
+                next(again) if new != old else known
+                for new, old, known in zip(masked, texts, tokens, strict=True)
+            ]
+        return [packed_tokens(each.words) for each in tokens]
 
     def _rationales(
         self, tokens: Tokens, output: TokenOutput, text: str, role: Role | None

@@ -5,9 +5,9 @@ producers may send any time in events, and the clock of a worker's machine may b
 disagree, nothing is purged. A wrong clock of the database, too, would let much expire at once:
 ``Schedule.check`` refuses what the daily purges, or shorter retention times, do not explain.
 
-A state contains vectors of the last turns, which reveal something about their text, so it expires
-with the text. A session expires a set time after its last write, with all of its rows. A session on
-legal hold does not expire. Coaching goals expire with the sessions of their last day, idempotency
+A state contains vectors and masked tokens of the last turns, so it expires with the text. A session
+expires a set time after its last write, with all of its rows. A session on legal hold does not
+expire. Coaching goals expire with the sessions of their last day, idempotency
 keys of programs after a day. One process purges once a day, in small transactions.
 """
 

@@ -211,7 +211,9 @@ def _either(*conditions: Callable[[Subject], Condition]) -> Callable[[Subject], 
 
 
 _INTERNAL: Final = LeftOut("about no person: the service's own bookkeeping")
-_NUMBERS: Final = LeftOut("vectors and counts from which scores are computed; no text")
+_NUMBERS: Final = LeftOut(
+    "vectors, counts and masked words from which scores are computed; the words are in the turns"
+)
 DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
     "sessions": Included(
         "Conversations that the person took part in",

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec import structs
 
+from stream_app import bootstrap
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.crisis import CRISIS
@@ -13,6 +14,7 @@ from stream_app.core.heads import Dimension
 from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.scorer import OnnxScorer
+from stream_app.settings import Settings
 
 START = datetime(2026, 3, 2, 10, tzinfo=UTC)
 Said = tuple[Role, str]
@@ -137,3 +139,29 @@ def test_a_long_conversation_stays_within_the_reader_s_input(scorer: OnnxScorer)
     sizes = [len(scorer.reader.input_of(each)) for each in made]
     assert max(sizes) <= spec.context_tokens + max(spec.target_tokens, spec.client_tokens) + 16
     assert all(each.expressed for each in scorer.score(made)[1::2])
+
+
+def test_windows_keep_the_masked_words(scorer: OnnxScorer) -> None:
+    masking = OnnxScorer(bundles.load(), mask=lambda text: text.replace("Joan", "\u2022" * 4))
+    said = ["I am Joan and I am tired.", "Tell me more."]
+    plain, masked = scorer.encode(said), masking.encode(said)
+    assert (
+        masked[0].tokens
+        == scorer.encode(["I am \u2022\u2022\u2022\u2022 and I am tired."])[0].tokens
+    )
+    assert masked[0].tokens != plain[0].tokens
+    assert masked[1].tokens == plain[1].tokens
+    assert masked[0].vectors == plain[0].vectors
+
+
+def test_redaction_masks_what_windows_keep() -> None:
+    text = "Hi, I'm Joan, write to joan@example.org"
+    on, off = (bootstrap.scorer(Settings(redact=redact)) for redact in (True, False))
+    assert on.encode([text])[0].tokens != off.encode([text])[0].tokens
+
+
+def test_bundles_with_other_readers_share_no_encodings() -> None:
+    own = bundles.load().manifest
+    bare = structs.replace(own, reader=None)
+    assert bundles.share_encoder(own, own)
+    assert not bundles.share_encoder(own, bare)
