@@ -8,7 +8,7 @@ has not seen it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ from models.construct.fit import LABELLED
 from models.data import epitome
 from models.data.corpora import resolve_data_dir
 from models.data.rated_sessions import RatedSession, RatedTurn
-from models.labels import COUNSELLOR, HEADS_BY_NAME
+from models.labels import COUNSELLOR
 from models.reader import corpora, written
 from models.reader.evaluate import Floats, gathered
 from models.reader.examples import Example
@@ -29,6 +29,7 @@ from models.resampling import auroc, spearman
 from stream_app.core.empathy import AnswerModel
 from stream_app.inference import bundle as bundles
 
+Measure = Callable[[Floats], float]
 SHARES = (0.0, 0.3, 0.5, 0.7, 1.0)
 LAPSE = 0.2
 """Weight with which `lapse` is subtracted on trial."""
@@ -65,14 +66,11 @@ def features_of(bundle: Path, talks: Sequence[list[tuple[int, str]]]) -> list[di
 def mechanisms(model: AnswerModel, found: dict[str, Floats]) -> Floats:
     """The answers' values by EPITOME's mechanisms alone, in [0, 1]."""
     terms = [model.weights[name] * found[name] for name in LABELLED]
-    return np.clip(model.intercept + np.sum(terms, axis=0), 0.0, 1.0)
+    return np.asarray(np.clip(model.intercept + np.sum(terms, axis=0), 0.0, 1.0))
 
 
 def compared(
-    answer: Floats,
-    lapse: Floats,
-    bare: Floats,
-    measure: Any,  # Floats to float
+    answer: Floats, lapse: Floats, bare: Floats, measure: Measure
 ) -> dict[str, dict[str, float]]:
     """The measure of each share of the answer, without and with lapses subtracted."""
     return {
@@ -114,20 +112,17 @@ def main(
         talks = chats_of(examples, answer, prefixes, most)
         last = [examples[places[-1]] for places in talks]
         said = [[*each.turns, (each.role, each.text)] for each in last]
-        bare = [mechanisms(model, each).mean() for each in features_of(bundle, said)]
+        bare = np.array([mechanisms(model, f).mean() for f in features_of(bundle, said)])
         measure = _sessions(last) if name == "plain sessions" else _rated(last)
-        means = [
-            np.array([values[places].mean() for places in talks]) for values in (answer, lapse)
-        ]
-        found[name] = {"n": len(talks)} | compared(*means, np.array(bare), measure)
+        well, ill = (np.array([v[places].mean() for places in talks]) for v in (answer, lapse))
+        found[name] = {"n": len(talks), "shares": compared(well, ill, bare, measure)}
     pairs = list(epitome.load(folder))[::3][:PAIRS]
     own = features_of(bundle, [[(t.role, t.text) for t in pair.turns] for pair in pairs])
     totals = np.array([_total(pair.turns[-1].labels) for pair in pairs])
-    columns = [np.array([each[name][-1] for each in own]) for name in ("answer", "lapse")]
+    well, ill = (np.array([each[name][-1] for each in own]) for name in ("answer", "lapse"))
     bare = np.array([mechanisms(model, each)[-1] for each in own])
-    found["EPITOME"] = {"n": len(pairs)} | compared(
-        *columns, bare, lambda value: spearman(value, totals)
-    )
+    by_share = compared(well, ill, bare, lambda value: spearman(value, totals))
+    found["EPITOME"] = {"n": len(pairs), "shares": by_share}
     out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found, indent=1))
 
@@ -137,24 +132,19 @@ def _probability(logit: Floats, line: Sequence[float]) -> Floats:
     return np.asarray(1.0 / (1.0 + np.exp(-(slope * logit + intercept))))
 
 
-def _sessions(last: Sequence[Example]) -> Any:  # Floats to float
+def _sessions(last: Sequence[Example]) -> Measure:
     good = np.array([each.corpus.endswith("good") for each in last])
     return lambda value: auroc(good, value)
 
 
-def _rated(last: Sequence[Example]) -> Any:  # Floats to float
+def _rated(last: Sequence[Example]) -> Measure:
     rating = np.array([each.grade[1] for each in last if each.grade is not None], float)
     return lambda value: spearman(value, rating)
 
 
 def _total(labels: dict[str, tuple[float, ...]]) -> float:
     """Total of the mechanisms' labelled levels, 0-6."""
-    return sum(
-        level * share
-        for name in LABELLED
-        for level, share in enumerate(labels[name])
-        if name in HEADS_BY_NAME
-    )
+    return sum(level * share for name in LABELLED for level, share in enumerate(labels[name]))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from stream_app.inference import bundle as bundles
 SHARE = 0.7
 """Weight of the reader's answer; the rest are the mechanisms, as `models.construct` weighs them.
 
-Chosen on held-out voices and chats among 0.3, 0.5 and 0.7 (docs/low-empathy.md).
+Chosen on held-out voices and chats with `python -m models.reader.blend` (docs/low-empathy.md).
 """
 ANSWERED = 0.42
 """Value from which an answer counts: between the means of plainly bad and plainly good sessions."""
