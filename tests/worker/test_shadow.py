@@ -141,9 +141,9 @@ def test_memory_is_bounded(open_prepared: Open) -> None:
     shadow = Shadow(Tried(), pytest.fail, shares_encoder=False)
     worker = processor(open_prepared(), shadow=shadow)
     handle(worker, [turn(seq, session_id="long") for seq in range(TURNS_KEPT + 20)])
-    assert len(shadow._vectors["long"]) == TURNS_KEPT
+    assert len(shadow._encoded["long"]) == TURNS_KEPT
     for first in range(0, SESSIONS_KEPT + 200, 400):
         handle(worker, [turn(0, session_id=f"s{n}") for n in range(first, first + 400)])
-    assert len(shadow._vectors) <= SESSIONS_KEPT
+    assert len(shadow._encoded) <= SESSIONS_KEPT
     handle(worker, [end(session_id=f"s{SESSIONS_KEPT + 199}")])
-    assert f"s{SESSIONS_KEPT + 199}" not in shadow._vectors
+    assert f"s{SESSIONS_KEPT + 199}" not in shadow._encoded
