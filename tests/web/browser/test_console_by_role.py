@@ -149,6 +149,7 @@ def test_words_lead_to_their_help_and_question_mark_shows_the_shortcuts(
     page = open_tab(web).open("/sessions/bad")
     page.get_by_role("link", name="Low-empathy risk").first.click()
     expect(page).to_have_url(f"{web.url}/help/risk")
+    page.wait_for_load_state()
     page.keyboard.press("?")
     expect(page.locator("#shortcuts")).to_be_visible()
     assert grave_violations(page) == []
@@ -157,6 +158,7 @@ def test_words_lead_to_their_help_and_question_mark_shows_the_shortcuts(
     page.keyboard.press("g")
     page.keyboard.press("c")
     expect(page).to_have_url(f"{web.url}/counsellors")
+    page.wait_for_load_state()  # the address changes before the page's script runs
     page.keyboard.press("/")
     page.keyboard.type("g?a")
     expect(page.locator("main input[type=search]")).to_have_value("g?a")
