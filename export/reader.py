@@ -37,7 +37,7 @@ from models.reader.model import Reader, split
 from models.reader.train import marks_of, tokenised
 
 READER = "reader.onnx"
-VERSION = "2.2.0"
+VERSION = "2.3.0"
 """Version of a bundle with this reader."""
 EXAMPLES = 300
 """Examples for calibrating the quantiser."""
@@ -107,6 +107,9 @@ def main(
     bundle: Annotated[Path, typer.Option(help="Folder of the bundle.")] = Path(
         "stream_app/bundles/default"
     ),
+    alone: Annotated[
+        Path | None, typer.Option(help="Write the graph to this file, and leave the bundle.")
+    ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
 ) -> None:
     """Export the reader in 8 bits and add it and its heads to the bundle's manifest."""
@@ -118,7 +121,9 @@ def main(
     with tempfile.TemporaryDirectory() as scratch:
         plain = Path(scratch) / READER
         write_graph(ReaderGraph(reader, marks.between[0], len(marks.between)), plain)
-        tokens_int8(plain, bundle / READER, [read.ids for read in reads])
+        tokens_int8(plain, alone or bundle / READER, [read.ids for read in reads])
+    if alone is not None:
+        return
     content: dict[str, Any] = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
     own = Tokenizer.from_file(str(bundle / content["tokenizer"]["file"]))
     if own.get_vocab() != tokenizer.backend_tokenizer.get_vocab():

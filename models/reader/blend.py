@@ -25,14 +25,13 @@ from models.labels import COUNSELLOR
 from models.reader import corpora, written
 from models.reader.evaluate import Floats, gathered
 from models.reader.examples import Example
+from models.reader.index import ANSWERED, LAPSE, SHARE
 from models.resampling import auroc, spearman
 from stream_app.core.empathy import AnswerModel
 from stream_app.inference import bundle as bundles
 
 Measure = Callable[[Floats], float]
 SHARES = (0.0, 0.3, 0.5, 0.7, 1.0)
-LAPSE = 0.2
-"""Weight with which `lapse` is subtracted on trial."""
 CHATS, PAIRS = 300, 800
 
 
@@ -112,10 +111,19 @@ def main(
         talks = chats_of(examples, answer, prefixes, most)
         last = [examples[places[-1]] for places in talks]
         said = [[*each.turns, (each.role, each.text)] for each in last]
-        bare = np.array([mechanisms(model, f).mean() for f in features_of(bundle, said)])
+        shown = [mechanisms(model, each) for each in features_of(bundle, said)]
+        bare = np.array([each.mean() for each in shown])
         measure = _sessions(last) if name == "plain sessions" else _rated(last)
         well, ill = (np.array([v[places].mean() for places in talks]) for v in (answer, lapse))
         found[name] = {"n": len(talks), "shares": compared(well, ill, bare, measure)}
+        if name == "plain sessions":
+            values = [
+                SHARE * answer[places]
+                + (1.0 - SHARE) * each[-len(places) :]
+                - LAPSE * lapse[places]
+                for places, each in zip(talks, shown, strict=True)
+            ]
+            found[name]["below"] = _below(last, values)
     pairs = list(epitome.load(folder))[::3][:PAIRS]
     own = features_of(bundle, [[(t.role, t.text) for t in pair.turns] for pair in pairs])
     totals = np.array([_total(pair.turns[-1].labels) for pair in pairs])
@@ -135,6 +143,21 @@ def _probability(logit: Floats, line: Sequence[float]) -> Floats:
 def _sessions(last: Sequence[Example]) -> Measure:
     good = np.array([each.corpus.endswith("good") for each in last])
     return lambda value: auroc(good, value)
+
+
+def _below(last: Sequence[Example], values: Sequence[Floats]) -> dict[str, float]:
+    """Share of the answers that do not count as answered, in plainly good and bad sessions."""
+    return {
+        kind: float(
+            np.mean(
+                np.concatenate(
+                    [v for each, v in zip(last, values, strict=True) if each.corpus.endswith(kind)]
+                )
+                < ANSWERED
+            )
+        )
+        for kind in ("good", "bad")
+    }
 
 
 def _rated(last: Sequence[Example]) -> Measure:

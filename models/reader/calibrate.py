@@ -1,12 +1,15 @@
 """Calibrate the reader's shown heads on what was held out: `python -m models.reader.calibrate`.
 
-A head's probability is `sigmoid(slope * logit + intercept)`. Crisis language is shifted so that one
-half is passed by at most `FALSE_ALARMS` of 1,000 ordinary client turns.
+A head's probability is `sigmoid(slope * logit + intercept)`. Two heads are shifted, because their
+corpora hold far more positives than conversations do: one half is passed by at most `FALSE_ALARMS`
+of 1,000 ordinary client turns (crisis language), and by at most `FALSE_LAPSES` of the answers in
+plainly good sessions (lapse).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +29,11 @@ GOOD = {"rated": 2, "areas": 1, "understood": 3, "exchange": 3}
 FALSE_ALARMS = 5
 """Of 1,000 ordinary client turns, at most so many are called crisis language."""
 ORDINARY = 4000
+FALSE_LAPSES = 0.05
+"""Share of the answers in plainly good sessions that may be called a lapse."""
+GOOD_SESSIONS = "plain_sessions_good"
+LAPSES = ("esconv_feedback", "manners")
+"""Corpora with lapses and answers without, as prefixes; both count the same."""
 
 
 def platt(logit: Floats, yes: Floats, weight: Floats) -> tuple[float, float]:
@@ -46,6 +54,24 @@ def answers(examples: list[Example], logit: Floats) -> tuple[Floats, Floats, Flo
         scales.append(list(SCALES).index(scale))
     weight = 1.0 / np.bincount(scales, minlength=len(SCALES))[scales]
     return logit[rows], np.array(good), weight * len(rows) / weight.sum()
+
+
+def lapses(examples: Sequence[Example], logit: Floats) -> tuple[float, float]:
+    """Slope and intercept of lapses; the corpora decide the slope, good sessions the intercept."""
+    rows, sources = [], []
+    for place, example in enumerate(examples):
+        source = next((n for n, name in enumerate(LAPSES) if example.corpus.startswith(name)), None)
+        if source is not None and "lapse" in example.binary and not np.isnan(logit[place]):
+            rows.append(place)
+            sources.append(source)
+    yes = np.array([examples[place].binary["lapse"] for place in rows])
+    slope, _ = platt(logit[rows], yes, len(rows) / np.bincount(sources)[sources])
+    good = [
+        value
+        for example, value in zip(examples, logit, strict=True)
+        if example.corpus == GOOD_SESSIONS and not np.isnan(value)
+    ]
+    return slope, -slope * float(np.quantile(good, 1.0 - FALSE_LAPSES))
 
 
 def ordinary_turns(data_dir: Path) -> list[Example]:
@@ -77,9 +103,11 @@ def main(
     folder = resolve_data_dir(data_dir)
     examples = [*corpora.load(folder), *written.load(folder, contrast)]
     heads = gathered(examples, runs)
-    found = {"answer": platt(*answers(examples, heads["answer"][:, 0]))}
+    found = {
+        "answer": platt(*answers(examples, heads["answer"][:, 0])),
+        "lapse": lapses(examples, heads["lapse"][:, 0]),
+    }
     for name, head, names in (
-        ("lapse", "lapse", ("esconv_feedback",)),
         ("opportunity", "emotional_opportunity", ("eaf_people", "plain_clients")),
         ("crisis_language", "crisis", ("crisis_rallypoint", "crisis_cssrs", "crisis_inputs")),
     ):

@@ -149,8 +149,12 @@ class EmpathySummary(Struct, frozen=True):
         return self.met / self.opportunities if self.opportunities else None
 
 
-def turn_value(score: ScoredTurn, model: DomainEmpathy) -> int:
-    """Opportunity of a client turn, or answer of a counsellor turn, in millionths."""
+def turn_value(score: ScoredTurn, model: DomainEmpathy, uses: int = 1) -> int:
+    """Opportunity of a client turn, or answer of a counsellor turn, in millionths.
+
+    ``uses``: how often the counsellor has said these very words in the session, this turn included.
+    The n-th use of a template counts 1/n.
+    """
     if score.role is Role.CLIENT:
         found = client_features(score)
         value = max((w * found[name] for name, w in model.opportunity.items()), default=0.0)
@@ -158,7 +162,7 @@ def turn_value(score: ScoredTurn, model: DomainEmpathy) -> int:
         found = counsellor_features(score)
         terms = model.answer.weights.items()
         value = model.answer.intercept + sum(w * found[name] for name, w in terms)
-    return round(min(1.0, max(0.0, value)) * MILLION)
+    return round(min(1.0, max(0.0, value)) * MILLION / uses)
 
 
 def client_features(score: Scored) -> dict[str, float]:

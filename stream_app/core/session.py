@@ -412,7 +412,7 @@ class Session:
         state.miti = miti.counted(state.miti, score, facts.approach, after)
         if empathy is not None and not score.late:
             here = empathy.of(facts.domain, facts.approach)
-            value = turn_value(score, here)
+            value = turn_value(score, here, window.uses(state.window, score.seq))
             state.exchanges.observe(score.role, score.seq, value, after, here.weighing)
             self._empathy = None
 

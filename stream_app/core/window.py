@@ -116,6 +116,12 @@ def placement_of(state: WindowState, seq: int, digest: int) -> Placement:
     return Placement.NEW
 
 
+def uses(state: WindowState, seq: int) -> int:
+    """How often the turn's words have been said by its role up to it, among the turns known."""
+    digest = state.digests.get(seq)
+    return max(1, sum(other <= seq for other, known in state.digests.items() if known == digest))
+
+
 def push(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:
     """Add a new turn, or a late one (``turn.late``); return the due requests in order."""
     if turn.late:
