@@ -25,7 +25,7 @@ async function send(events: (Turn | End)[], key: string = crypto.randomUUID()): 
     const body = await answer?.json().catch(() => undefined);
     const again = !answer || [409, 429, 502, 503, 504].includes(answer.status);
     const incomplete = body?.results?.some((result: Result) => result.code === "broker");
-    if (answer?.ok && body?.results && !incomplete) return body.results;
+    if (body?.results && !again && !incomplete) return body.results; // 422: none is accepted
     if ((!again && !incomplete) || attempt === 8) throw new Error(body?.detail ?? "no answer");
     await pause(Number(answer?.headers.get("Retry-After")) || Math.random() * 2 ** attempt);
   }

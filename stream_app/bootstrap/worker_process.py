@@ -21,7 +21,6 @@ from stream_app.store import (
     audit,
     claims,
     erasure,
-    left_states,
     log_positions,
     restricted,
     retention,
@@ -42,6 +41,7 @@ from stream_app.worker.app import RapportApp
 from stream_app.worker.encoded_scores import encoding
 from stream_app.worker.health import Health, HealthLimits
 from stream_app.worker.intent_loading import IntentReloader
+from stream_app.worker.left_bundles import LeftBundles
 from stream_app.worker.metrics import WorkerMetrics
 from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
 from stream_app.worker.rule_loading import RuleReloader
@@ -146,7 +146,7 @@ def worker(
         schema_registry.schema_ids(settings),
         routed,
         reloader,
-        lambda before, partitions: left_states.close(opened, core.bundle_id, before, partitions),
+        LeftBundles(opened, core, processor).close,
     )
     agent.attach()
     app.find_start = lambda committed: processor.continue_from(

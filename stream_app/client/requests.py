@@ -37,6 +37,7 @@ SESSIONS: Final = "/api/v1/sessions"
 KEY_BUSY: Final = "urn:rapport:problem:key-busy"
 REPEATED: Final = frozenset({429, 502, 503, 504})
 BROKER: Final = "broker"
+NOTHING_ACCEPTED: Final = 422
 _KEY: Final = re.compile(r"[ !#-\[\]-~]{1,190}")
 _NEVER_SENT: Final = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.DecodingError)
 
@@ -154,13 +155,24 @@ def results_of(response: httpx.Response, batch: Batch) -> list[EventResult]:
         RequestRefused: repeating it does not help.
         ClientError: the answer is not Rapport's.
     """
-    results = decoded(response, BatchAnswer).results
+    nothing = _nothing_accepted(response)
+    results = decoded(response, BatchAnswer).results if nothing is None else nothing.results
     if len(results) != batch.count:
         raise ClientError("the answer is not one of Rapport's API: check the URL")
     missing = sum(result.code == BROKER for result in results)
     if missing:
         raise ServiceUnavailable(f"the broker did not accept {missing} of {batch.count} events")
     return results
+
+
+def _nothing_accepted(response: httpx.Response) -> BatchAnswer | None:
+    """Results none of which is accepted; their status is also that of an invalid request."""
+    if response.status_code != NOTHING_ACCEPTED:
+        return None
+    try:
+        return msgspec.json.decode(response.content, type=BatchAnswer)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 def _problem(response: httpx.Response) -> Problem:

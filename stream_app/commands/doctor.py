@@ -199,15 +199,15 @@ def _sessions(settings: Settings) -> str:
     try:
         others = store.states.open_by_other_bundles(bundle)
         left = store.states.open_without_their_bundle(bundle, in_force)
-        ended = left_states.count(store, bundle)
+        ended = left_states.count(store, in_force)
     finally:
         store.close()
     if ended:
         counts = ", ".join(f"{count} by {name}" for name, count in ended.items())
         raise RapportError(
-            f"{sum(ended.values())} sessions that have ended still have open states of another "
-            f"bundle ({counts}): a running worker closes them within seconds; check that one "
-            "runs, and its log for `left.failed`"
+            f"{sum(ended.values())} sessions still have open states, scores or alerts of a "
+            f"bundle that scores them no longer ({counts}): a running worker ends them within "
+            "ten minutes; check that one runs, and its log for `left.failed`"
         )
     if left:
         counts = ", ".join(f"{count} by {name}" for name, count in left.items())

@@ -1,7 +1,7 @@
 """``rapport purge``: purges what has expired, after a person has seen how much it is."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -10,6 +10,7 @@ from stream_app.bootstrap import worker_process
 from stream_app.settings import Settings
 from stream_app.store import audit, clocks, retention
 from stream_app.store.audit import AuditAction
+from stream_app.store.repository import Store
 from stream_app.store.retention import Expiring
 
 
@@ -25,10 +26,12 @@ def open_purge(
     store = bootstrap.store(settings)
 
     def carry_out() -> Counter[str]:
-        counts = ", ".join(f"{kind.expiring} {kind.what}" for kind in expiring)
-        audit.record(store, audit.COMMAND_LINE, AuditAction.ERASE, detail=f"expired: {counts}")
+        expired = {kind.what: kind.expiring for kind in expiring}
+        _record(store, "expired", expired)  # also if the purge fails half-way
         retention.claim_daily_run(store, planned.now)
-        return sum(worker_process.purge(settings, store, planned), Counter())
+        removed = sum(worker_process.purge(settings, store, planned), Counter[str]())
+        _record(store, "purged", removed)
+        return removed
 
     try:
         planned = retention.schedule(store, settings.keep_text, settings.keep_scores)
@@ -37,3 +40,8 @@ def open_purge(
         yield expiring, carry_out
     finally:
         store.close()
+
+
+def _record(store: Store, what: str, counts: Mapping[str, int]) -> None:
+    told = ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "nothing"
+    audit.record(store, audit.COMMAND_LINE, AuditAction.ERASE, detail=f"{what}: {told}")

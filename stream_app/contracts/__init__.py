@@ -15,4 +15,5 @@ __all__ = [
     "schema",
     "score_layout",
     "scores",
+    "surrogates",
 ]

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from stream_app.contracts import surrogates
 from stream_app.errors import ContractError
 
 MAX_EVENT_BYTES: Final = 64 * 1024
@@ -202,8 +203,8 @@ def decode(raw: bytes) -> Event:
     """Decode and validate one event.
 
     Raises:
-        ContractError: with code ``too-large``, ``not-utf-8``, ``not-json``, ``nul-byte``,
-            ``empty-text``, ``media`` or ``schema``.
+        ContractError: with code ``too-large``, ``not-utf-8``, ``not-json``, ``lone-surrogate``,
+            ``nul-byte``, ``empty-text``, ``media`` or ``schema``.
     """
     if len(raw) > MAX_EVENT_BYTES:
         raise ContractError(
@@ -215,7 +216,7 @@ def decode(raw: bytes) -> Event:
     except msgspec.ValidationError as problem:
         raise _validation_error(problem) from None
     except msgspec.DecodeError:
-        raise ContractError("not-json", "the event is not a single JSON document") from None
+        raise _syntax_error(raw) from None
     except UnicodeDecodeError:
         raise ContractError("not-utf-8", "the event is not valid UTF-8") from None
     except RecursionError:
@@ -228,8 +229,6 @@ def _check(raw: bytes, event: Event) -> None:
     """Rules that JSON Schema does not express."""
     if rb"\u0000" in raw and "\x00" in "".join(_strings(event)):
         raise ContractError("nul-byte", "a string contains a NUL character")
-    if rb"\ud" in raw.lower() and any(_has_surrogate(s) for s in _strings(event)):
-        raise ContractError("not-utf-8", "a string contains a lone surrogate")
     try:
         utc(event.occurred_at)
     except OverflowError:
@@ -256,8 +255,24 @@ def _strings(event: Event) -> list[str]:
     return [value for value in msgspec.structs.asdict(event).values() if isinstance(value, str)]
 
 
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)
+def _syntax_error(raw: bytes) -> ContractError:
+    """Why this is no JSON; a lone surrogate is told apart, because a cut text easily has one."""
+    legible = surrogates.masked(raw)
+    if legible != raw and _is_json(legible):
+        return ContractError(
+            "lone-surrogate",
+            r"a string contains a lone surrogate: half of a character that JSON writes as two "
+            r"escapes, such as \ud83d\ude00; do not cut text between them",
+        )
+    return ContractError("not-json", "the event is not a single JSON document")
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        msgspec.json.decode(raw, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
 
 
 def _validation_error(problem: msgspec.ValidationError) -> ContractError:

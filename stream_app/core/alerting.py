@@ -3,6 +3,8 @@
 from collections import Counter
 from datetime import datetime
 
+from msgspec import structs
+
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Alert, AlertState, TurnScore
 from stream_app.core import alerts
@@ -151,6 +153,28 @@ def end_with_bundle(state: SessionState, bundle: str) -> list[Alert]:
     for name, status in state.alerts.items():
         found += alerts.abandon(name, status, moment, BUNDLE_GONE)
     return found
+
+
+def end_stored(last: Alert, at: datetime) -> Alert:
+    """The end of an alert whose bundle is no longer in force, from its last stored transition.
+
+    It has the id that ``end_with_bundle`` gives it, so that both ways store it once.
+    """
+    to = AlertState.INACTIVE if last.state is AlertState.PENDING else AlertState.RESOLVED
+    identity = (last.session_id, last.bundle, last.rule, str(last.episode))
+    return structs.replace(
+        last,
+        alert_id=alerts.ids_of(identity, to)["alert_id"],
+        state=to,
+        previous=last.state,
+        seq=None,
+        occurred_at=max(at, last.occurred_at),
+        reason=BUNDLE_GONE,
+        value=None,
+        threshold=None,
+        values={},
+        protocol=None,
+    )
 
 
 _LIVE = (AlertState.PENDING, AlertState.FIRING)

@@ -138,7 +138,7 @@ def abandon(name: str, status: AlertStatus, moment: Moment, reason: str = RULE_G
     identity = (moment.session_id, moment.bundle, name, str(status.episode))
     return [
         Alert(
-            **_ids(identity, to),
+            **ids_of(identity, to),
             rule=name,
             severity=status.severity,
             labels={},
@@ -159,7 +159,8 @@ def abandon(name: str, status: AlertStatus, moment: Moment, reason: str = RULE_G
     ]
 
 
-def _ids(identity: tuple[str, ...], to: AlertState) -> dict[str, str]:
+def ids_of(identity: tuple[str, ...], to: AlertState) -> dict[str, str]:
+    """The ids of a transition of an episode: (session, bundle, rule, number)."""
     return {
         "alert_id": str(uuid.uuid5(ALERT_NAMESPACE, "\0".join((*identity, to.value)))),
         "episode_id": str(uuid.uuid5(EPISODE_NAMESPACE, "\0".join(identity))),
@@ -216,7 +217,7 @@ def _move(
     shown = {name: float(found) for name, found in reading.present(rule.shown).items()}
     seen = reading.seen if SEEN in rule.placeholders else None
     alert = Alert(
-        **_ids(identity, to),
+        **ids_of(identity, to),
         rule=rule.name,
         severity=rule.severity,
         labels=rule.labels,

@@ -55,9 +55,17 @@ class ShadowScore(Struct, frozen=True):
     abstained: list[str]
 
 
+class Left(Struct, frozen=True):
+    """A session that a bundle no longer scores, because it is no longer in force."""
+
+    session_id: str
+    bundle: str
+
+
 class BatchResult(Struct):
     """Everything that is to be stored and published after a batch.
 
+    ``left``: provisional scores of these are final, because no model can compute others.
     ``shadow_scores`` are stored apart, after the others, and published nowhere.
     """
 
@@ -71,3 +79,4 @@ class BatchResult(Struct):
     dead_letters: list[SetAside] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     shadow_scores: list[ShadowScore] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)

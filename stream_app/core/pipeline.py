@@ -9,13 +9,10 @@ from msgspec import Struct
 
 from stream_app.contracts import cloudevents, framing
 from stream_app.contracts.events import Event, Outcome, Turn, decode
-from stream_app.contracts.scores import (
-    DeadLetter,
-    SessionStatus,
-)
-from stream_app.core.alerting import Alerting
+from stream_app.contracts.scores import Alert, DeadLetter, SessionStatus
+from stream_app.core.alerting import Alerting, end_with_bundle
 from stream_app.core.baselines import BaselineBook, NoBaselines
-from stream_app.core.batch import BatchResult, SetAside, StoredTurn
+from stream_app.core.batch import BatchResult, Left, SetAside, StoredTurn
 from stream_app.core.encodings import Encodings, ToEncode
 from stream_app.core.environment import Environment, Policy
 from stream_app.core.heads import kept
@@ -178,17 +175,19 @@ class Pipeline:
         """Score the turns still due in idle sessions, on copies of their states.
 
         The states do not change, so it does not matter when, or whether, a session is flushed: if
-        another turn arrives, the final scores are rewritten.
+        another turn arrives, the final scores are rewritten. Only alerts of a bundle that is no
+        longer in force end, because nothing else may ever end them.
         """
         result = BatchResult(sessions=dict(states))
-        found = [
-            (versioned.state, self.bundles.of(versioned.state)) for versioned in states.values()
-        ]
-        copies = [
-            (Session(unpack(pack(state)), bundle.environment), bundle)
-            for state, bundle in found
-            if bundle is not None  # of others only the status changes, until their next event
-        ]
+        copies: list[tuple[Session, ScoringBundle]] = []
+        for versioned in states.values():
+            state = versioned.state
+            bundle = self.bundles.of(state)
+            if bundle is not None:
+                copies.append((Session(unpack(pack(state)), bundle.environment), bundle))
+            elif state.chosen is not None:  # it moves to another bundle with its next event
+                result.alerts += end_with_bundle(state, state.chosen.bundle)
+                result.left.append(Left(state.session_id, state.chosen.bundle))
         self._carry_out(
             [(copy, bundle, step) for copy, bundle in copies for step in copy.flush_idle()], result
         )
@@ -199,7 +198,7 @@ class Pipeline:
         """Fire the timed rules that are due by ``now`` in sessions without new events."""
         result = BatchResult()
         for session_id, versioned in states.items():
-            alerts = leave_removed(versioned.state, self.bundles) or []
+            alerts = _leave_removed(versioned.state, self.bundles, result) or []
             bundle = self.bundles.of(versioned.state) or self.bundles.default
             session = Session(versioned.state, bundle.environment)
             alerts += session.fire_due(now)
@@ -220,7 +219,7 @@ class Pipeline:
             new = SessionState(session_id, self.bundle_id, undecided=True)
             states[session_id] = Versioned(new)
         versioned = states[session_id]
-        alerts = leave_removed(versioned.state, bundles)
+        alerts = _leave_removed(versioned.state, bundles, result)
         if alerts is not None:
             result.alerts += alerts
             result.sessions[session_id] = versioned
@@ -256,6 +255,17 @@ class Pipeline:
             else:
                 alerts = session.end_alerts(step)
             result.alerts += alerts
+
+
+def _leave_removed(
+    state: SessionState, bundles: BundlesInForce, result: BatchResult
+) -> list[Alert] | None:
+    """See ``session_bundles.leave_removed``; also notes what the session has left."""
+    chosen = state.chosen
+    alerts = leave_removed(state, bundles)
+    if alerts is not None and chosen is not None:
+        result.left.append(Left(state.session_id, chosen.bundle))
+    return alerts
 
 
 def _refuse(

@@ -12,13 +12,13 @@ from msgspec import Struct
 from sqlalchemy import Connection, Table
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.batch import BatchResult, StoredTurn
+from stream_app.core.batch import BatchResult, Left, StoredTurn
 from stream_app.core.ports import LogPosition, Message
 from stream_app.core.session_state import Versioned
 from stream_app.errors import RowExists
 from stream_app.sealing.envelope import seal
+from stream_app.store import left_scores, rows, tables, windows
 from stream_app.store import outbox as outbox_codec
-from stream_app.store import rows, tables, windows
 from stream_app.store.connection import Database
 from stream_app.store.privacy import Privacy
 from stream_app.store.rows import Row
@@ -45,7 +45,7 @@ class Prepared(Struct, frozen=True):
 
     ``keys``: the data key of each session; ``new_keys``: rows of new ones. ``slots``: where the
     turns of each session's window are stored; ``bases``: what its state is stored against.
-    ``speakers``: new speakers.
+    ``speakers``: new speakers. ``left``: see ``core.batch``. ``ended``: sessions that have ended.
     """
 
     now: datetime
@@ -55,6 +55,8 @@ class Prepared(Struct, frozen=True):
     slots: dict[str, windows.Slots]
     bases: dict[str, bytes]
     speakers: list[Row]
+    left: list[Left]
+    ended: list[str]
     tables: list[tuple[Table, list[Row], Write]]
 
 
@@ -111,6 +113,8 @@ def prepare(
         {session_id: item.slots for session_id, item in split.items()},
         {session_id: item.base for session_id, item in split.items()},
         speakers,
+        result.left,
+        [key for key, status in statuses.items() if status is SessionStatus.CLOSED],
         [
             (
                 tables.window_turns,
@@ -230,6 +234,8 @@ def _write(
     """Write the rows; ``new``: the database has no rows of these turns yet."""
     states.write(connection, prepared.states)
     session_keys.write(connection, prepared.new_keys)
+    for left in prepared.left:  # before scores of a bundle with other content under its id
+        left_scores.finish(connection, left.session_id, left.bundle)
     for table, values, write in prepared.tables:
         if write is Write.UPDATE:
             database.update(connection, table, values)
@@ -237,7 +243,27 @@ def _write(
             database.insert(connection, table, values)
         else:
             database.upsert(connection, table, values, keep=write is Write.KEEP)
-    return _write_outbox(connection, messages, prepared.now)
+    left_scores.close(connection, prepared.ended)
+    return write_outbox(connection, messages, prepared.now)
+
+
+def write_states(
+    connection: Connection,
+    database: Database,
+    states: SessionStates,
+    changed: Sequence[tuple[Versioned, SessionStatus]],
+) -> None:
+    """Replace states outside a batch; each has its key already.
+
+    Raises:
+        StaleState: another worker has updated one of the sessions.
+    """
+    for versioned, status in changed:
+        split = windows.split_state(versioned)
+        keys = {versioned.state.session_id: versioned.key}
+        states.write(connection, [_state_row(versioned, status, split.state, keys)])
+        turns = [_sealed_window(row, keys) for row in (*split.turns, *split.reused)]
+        database.upsert(connection, tables.window_turns, turns, keep=False)
 
 
 def _state_row(
@@ -276,7 +302,8 @@ def _speaker(row: Row) -> tuple[str, str]:
     return row["speaker"], row["role"]
 
 
-def _write_outbox(connection: Connection, messages: Sequence[Message], now: datetime) -> int | None:
+def write_outbox(connection: Connection, messages: Sequence[Message], now: datetime) -> int | None:
+    """Store messages to be published; return the id of their row, None without messages."""
     if not messages:
         return None
     row = {"created_at": now, "messages": outbox_codec.pack(list(messages))}

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+from sqlalchemy import RowMapping
 
 from stream_app.contracts.events import Outcome, utc
 from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, SessionStatus, TurnScore
@@ -151,6 +152,12 @@ def alert_row(alert: Alert) -> Row:
     row = msgspec.structs.asdict(alert)
     enums = {name: row[name].value for name in ("state", "previous", "severity")}
     return {**row, **enums}
+
+
+def stored_alert(row: RowMapping) -> Alert:
+    """The alert transition of a row."""
+    names = Alert.__struct_fields__
+    return msgspec.convert({"type": "alert", **{name: row[name] for name in names}}, Alert)
 
 
 def outcome_row(outcome: Outcome) -> Row:

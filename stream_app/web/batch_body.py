@@ -6,17 +6,13 @@ from typing import Final
 
 import msgspec
 
+from stream_app.contracts import surrogates
+
 MAX_TOKENS: Final = 200_000
 """Maximum number of strings, brackets and commas in a batch; 500 events have about 20,000."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 """A string, terminated or not, or a structural character of JSON."""
-_SURROGATES = re.compile(
-    rb"(?:\\\\)++"
-    rb"|(?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})++"
-    rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-)
-"""Escaped backslashes, pairs of surrogates, or a lone one."""
 _LINE = re.compile(rb"[^\n]+")
 _list_of_raw: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -61,9 +57,7 @@ def masked(body: bytes) -> bytes:
     '["\\u003f", "\\ud83d\\ude00"]'
     """
     text = body.decode("utf-8", "surrogateescape").encode("utf-8", "replace")
-    if rb"\ud" not in text.lower():
-        return text
-    return _SURROGATES.sub(lambda found: rb"\u003f" if found["lone"] else found[0], text)
+    return surrogates.masked(text)
 
 
 def originals(body: bytes, legible: bytes, parts: Sequence[bytes], start: int = 0) -> list[bytes]:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 from aiokafka.errors import KafkaError
@@ -70,6 +71,11 @@ class BatchResult:
     accepted: int
     refused: int
     results: list[EventResult]
+
+    @property
+    def status(self) -> int:
+        """The status of the answer: 422 if nothing was accepted, which no repetition changes."""
+        return HTTPStatus.ACCEPTED if self.accepted else HTTPStatus.UNPROCESSABLE_ENTITY
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ __all__ = [
     "erasing",
     "health",
     "intent_loading",
+    "left_bundles",
     "metrics",
     "processor",
     "publishing",

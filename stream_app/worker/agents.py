@@ -101,11 +101,11 @@ class TurnAgent:
         schema_ids: Mapping[str, int] = NO_SCHEMA_IDS,
         bundles: "BundleReloader | None" = None,
         intents: IntentReloader | None = None,
-        close_left: Callable[[datetime, list[int]], int] = lambda *_: 0,
+        close_left: Callable[[datetime, list[int]], Committed | None] = lambda *_: None,
     ) -> None:
         """``schema_ids``: by topic; see ``publishing.publish``.
 
-        ``close_left``: closes states of other bundles, see ``store.left_states``; 0 at the end.
+        ``close_left``: see ``worker.left_bundles``.
         """
         self.health = health
         self.metrics = metrics
@@ -277,11 +277,16 @@ class TurnAgent:
     async def _close_left_states(self) -> None:
         """Close what bundles that are no longer in force have left open."""
         for before, partitions in self._idle_before():
-            closed = 0
-            while some := await asyncio.to_thread(self._close_left, before, partitions):
-                closed += some
-            if closed:
-                log.info("left.closed", sessions=closed)
+            while await self._close_some_left(before, partitions):
+                pass
+
+    async def _close_some_left(self, before: datetime, partitions: list[int]) -> bool:
+        """Close some, between two batches; return whether there may be more."""
+        async with self._exclusive:
+            some = await self._blocking(lambda: self._close_left(before, partitions))
+            if some is not None:
+                await self._publish(some)
+        return some is not None
 
     async def _commit_and_publish(self, timer: str, commit: Callable[[], Committed | None]) -> None:
         """Carry out what a timer does to sessions, if there are any."""

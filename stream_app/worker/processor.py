@@ -29,7 +29,7 @@ from tenacity import (
 from stream_app.contracts import plausible
 from stream_app.contracts.events import Event, SessionEnd, Turn
 from stream_app.contracts.plausible import PlausibleTimes
-from stream_app.contracts.scores import Output
+from stream_app.contracts.scores import Alert, Output
 from stream_app.core.alerting import Alerting
 from stream_app.core.batch import BatchResult, ShadowScore
 from stream_app.core.origin import Origin, refuse_contradiction
@@ -300,6 +300,10 @@ class BatchProcessor:
             self.metrics.ticks.inc(len(committed.result.sessions))
         return committed
 
+    def alert_messages(self, alerts: Sequence[Alert]) -> list[Message]:
+        """The messages of alerts that end without an event or a timer of their session."""
+        return list(self._messages(BatchResult(alerts=list(alerts))))
+
     def abandoned_batches(self, after: float) -> list[Committed]:
         """Batches that another worker has committed and not published for ``after`` seconds.
 
@@ -505,6 +509,7 @@ class BatchProcessor:
             result.alerts += found.alerts
             result.session_scores += found.session_scores
             result.sessions |= found.sessions
+            result.left += found.left
         return result
 
     def _commit_skipping_failures(

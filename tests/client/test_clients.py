@@ -227,6 +227,20 @@ async def test_queued_events_that_are_refused_or_lost_are_reported_once(
 
 
 @BOTH
+async def test_a_batch_of_which_nothing_is_accepted_has_results(
+    web: InProcessWeb, network: Network, topic: Topic, kind: str
+) -> None:
+    async with driving(kind, network, web.tokens["pump"]) as rapport:
+        results = await rapport.send(said("none", " "), said("none", "\t"))
+        assert [(each.accepted, each.code) for each in results] == [(False, "empty-text")] * 2
+        assert len(network.seen) == 1, "not repeated"
+        assert texts(topic, "none") == []
+        network.faults = [answered(422)]
+        with pytest.raises(RequestRefused, match="422"):
+            await rapport.send(said("none", "one"))
+
+
+@BOTH
 async def test_scores_are_read_page_by_page(web: InProcessWeb, network: Network, kind: str) -> None:
     async with driving(kind, network, web.tokens["sue"]) as rapport:
         network.faults = [request_lost]

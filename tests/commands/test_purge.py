@@ -45,7 +45,11 @@ def test_what_a_worker_refuses_is_purged_after_a_person_has_agreed(store: Store)
     assert texts(store) == stored
     assert f"{stored} texts" in run("--yes").output
     assert texts(store) == 0
-    assert rows(store, tables.audit)[-1]["detail"].startswith(f"expired: {stored} texts")
+    before, after = rows(store, tables.audit)[-2:]
+    assert before["detail"].startswith(f"expired: {stored} texts")
+    assert after["detail"].startswith("purged: ")
+    assert f"{stored} texts" in after["detail"]
+    assert {entry["action"] for entry in (before, after)} == {"erase"}
     assert list(purge_expired(Settings(), store, NOW)) == [], "it was today's"
 
 

@@ -36,9 +36,15 @@ def with_field(raw_field: bytes, event: bytes | None = None) -> bytes:
         (with_field(b'"\xff":"audio"'), "not-utf-8"),
         (b"\xff\xfe" + turn().decode().encode("utf-16-le"), "not-utf-8"),
         (turn(text="X").replace(b"X", b"\xed\xa0\x80"), "not-utf-8"),
-        (turn(text="X").replace(b"X", rb"\udfff"), "not-json"),
-        (turn(text="X").replace(b"X", rb"\uD800\uD800"), "not-json"),
-        (turn(session="X").replace(b'"X"', rb'"\ud800"'), "not-json"),
+        (turn(text="X").replace(b"X", rb"\udfff"), "lone-surrogate"),
+        (turn(text="X").replace(b"X", rb"\uD800\uD800"), "lone-surrogate"),
+        (turn(session="X").replace(b'"X"', rb'"\ud800"'), "lone-surrogate"),
+        (with_field(rb'"x":"\ud83d"'), "lone-surrogate"),
+        (with_field(rb'"\ude00":1'), "lone-surrogate"),
+        (turn(text="X").replace(b"X", rb"\ud83d\u0041"), "lone-surrogate"),
+        (turn(text="X").replace(b"X", rb"\ud83d") + b"]", "not-json"),
+        (turn(text="X").replace(b"X", rb"\ud8"), "not-json"),
+        (with_field(b'"x":' + b"[" * 10_000, turn(text="X").replace(b"X", rb"\ud83d")), "not-json"),
         (b"\xef\xbb\xbf" + turn(), "not-json"),
         (turn(text="X").replace(b"X", b"a\tb"), "not-json"),
         (outcome(value=7).replace(b"7", b"NaN"), "not-json"),
@@ -173,7 +179,7 @@ def test_no_reason_quotes_the_event(
 @given(st.binary(max_size=40), st.integers(0, 300), st.booleans())
 def test_arbitrary_bytes_never_break_the_decoder(junk: bytes, place: int, media: bool) -> None:
     raw = with_field(b'"x":"audio"') if media else turn()
-    codes = {"not-json", "not-utf-8", "schema", "nul-byte", "empty-text", "media"}
+    codes = {"not-json", "not-utf-8", "lone-surrogate", "schema", "nul-byte", "empty-text", "media"}
     try:
         decode(raw[:place] + junk + raw[place:])
     except ContractError as problem:

@@ -41,6 +41,7 @@ BAD = {
     turn(text=" \n\t "): "empty-text",
     turn(text="zanz\x00ibar"): "nul-byte",
     turn(text="zanzibar").replace(b"zanzibar", b"zanz\xff\xfeibar"): "not-utf-8",
+    turn(text="zanzibar").replace(b"zanzibar", rb"zanz\ud83dibar"): "lone-surrogate",
     turn(text="zanzibar " * 10_000): "too-large",
     turn(role="zanzibar"): "schema",
     turn(type="zanzibar"): "schema",

@@ -334,10 +334,11 @@ def test_a_batch_of_invalid_events_only_is_dead_lettered_and_stores_nothing(
     open_prepared: Open,
 ) -> None:
     store = open_prepared()
-    committed = handle(processor(store), [b"", b"{", turn(text="")])
+    invalid = [b"", b"{", turn(text=""), turn(text="X").replace(b"X", rb"\ud83d")]
+    committed = handle(processor(store), invalid)
     reasons = [item.letter.reason for item in committed.result.dead_letters]
-    assert reasons == ["not-json", "not-json", "empty-text"]
-    assert [item.raw for item in committed.result.dead_letters] == [b"", b"{", turn(text="")]
+    assert reasons == ["not-json", "not-json", "empty-text", "lone-surrogate"]
+    assert [item.raw for item in committed.result.dead_letters] == invalid
     assert committed.outbox_id is None
     assert not any(scored(store).values())
 

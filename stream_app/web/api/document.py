@@ -148,13 +148,23 @@ def build(app: FastAPI) -> dict[str, Any]:
     for path, operations in found["paths"].items():
         for operation in operations.values():
             problems = problem_responses(*COMMON_STATUSES, *_statuses_of(path, operation))
-            operation["responses"] |= {
-                str(status): response for status, response in problems.items()
-            }
+            for status, response in problems.items():
+                _describe(operation["responses"], str(status), response)
             _add_links(operation)
     for name, example in EXAMPLES.items():
         schemas[name]["example"] = example
     return found
+
+
+def _describe(responses: dict[str, Any], status: str, problem: dict[str, Any]) -> None:
+    """Add problem details to the answers with a status; FastAPI's own validation errors go."""
+    own = responses.get(status, {})
+    answer = own.get("content", {}).get("application/json")
+    if answer is None or answer["schema"].get("$ref", "").endswith("/HTTPValidationError"):
+        responses[status] = problem
+    else:
+        content = {**problem["content"], "application/json": answer}
+        responses[status] = {**own, "content": content}
 
 
 def _add_links(operation: dict[str, Any]) -> None:

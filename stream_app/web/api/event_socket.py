@@ -141,7 +141,7 @@ async def _answer(services: Services, person: Person, message: bytes) -> tuple[i
         wait = int(headers["Retry-After"]) if "Retry-After" in headers else None
         about = {"status": found.status, "retry_after": wait, "problem": asdict(found)}
         return 1, {"key": key, **about}
-    return len(raw), {"key": key, "status": 202, **asdict(result)}
+    return len(raw), {"key": key, "status": result.status, **asdict(result)}
 
 
 def _decode(message: bytes) -> tuple[str | None, list[bytes]]:

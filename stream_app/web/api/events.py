@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import APIRouter, Header, HTTPException, Request
+from fastapi import APIRouter, Header, HTTPException, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from stream_app.contracts.events import MAX_EVENT_BYTES, Event
@@ -75,6 +75,13 @@ _BODY: Final = {
 }
 
 
+_NOTHING_ACCEPTED: Final = {
+    "description": "No event was accepted: as JSON, a result for each event. Or the request is "
+    "invalid: problem details, where `errors` lists the invalid parts",
+    "model": BatchResult,
+}
+
+
 Key = Annotated[
     str | None,
     Header(
@@ -88,15 +95,25 @@ Key = Annotated[
 ]
 
 
-@router.post("", status_code=202, openapi_extra=_BODY, responses=problem_responses(409, 413, 415))
+@router.post(
+    "",
+    status_code=202,
+    openapi_extra=_BODY,
+    responses={**problem_responses(409, 413, 415), 422: _NOTHING_ACCEPTED},
+)
 @needs(Right.SEND_EVENTS)
 async def send_events(
-    request: Request, services: ServicesDep, person: Sender, idempotency_key: Key = None
+    request: Request,
+    response: Response,
+    services: ServicesDep,
+    person: Sender,
+    idempotency_key: Key = None,
 ) -> BatchResult:
     """Send events to Kafka, keyed by session, in the order of the batch.
 
     Each event is validated separately: invalid events are refused with a reason, the others are
-    accepted. An accepted event is stored on all in-sync replicas. Requires the role `ingest`. A
+    accepted. If none is, the status is 422, with the same answer: a result for each event. An
+    accepted event is stored on all in-sync replicas. Requires the role `ingest`. A
     token may be limited to a team, a domain or a channel: other sessions' events are refused with
     the code `out-of-scope`. A session belongs to the account and limits of the token that sent its
     first turn (`session-taken`), and keeps its team, domain and channel (`contradicts-session`).
@@ -113,7 +130,9 @@ async def send_events(
     content_type = _content_type(request)
     raw = await run_in_threadpool(_split, content_type, await _body(request))
     services.events_sent.count(person.name, len(raw))
-    return await ingest.send_batch(services, person, raw, bare_key(idempotency_key))
+    result = await ingest.send_batch(services, person, raw, bare_key(idempotency_key))
+    response.status_code = result.status
+    return result
 
 
 def bare_key(header: str | None) -> str | None:

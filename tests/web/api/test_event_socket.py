@@ -119,6 +119,21 @@ def test_a_malformed_message_is_a_problem_and_the_connection_stays(
         assert ask(socket, turn(session_id="after"))["accepted"] == 1
 
 
+def test_a_message_of_which_nothing_is_accepted_has_a_result_for_each_event(
+    web: InProcessWeb, topic: Topic
+) -> None:
+    cut = turn(session_id="cut", text="X").replace(b"X", rb"\ud83d")
+    with connect(web) as socket:
+        for _ in range(2):
+            answer = ask(socket, cut, b"{}", key="cut")
+            assert (answer["status"], answer["key"], answer["accepted"]) == (422, "cut", 0)
+            assert [each["code"] for each in answer["results"]] == ["lone-surrogate", "schema"]
+        answer = ask(socket, cut, turn(session_id="cut"))
+        assert [each["code"] for each in answer["results"]] == ["lone-surrogate", None]
+        assert answer["status"] == 202
+    assert len(topic.of("cut")) == 1
+
+
 def test_problems_have_the_types_of_the_api(web: InProcessWeb, topic: Topic) -> None:
     with connect(web) as socket:
         assert numbers(ask(socket, unnumbered(session_id="types"), key="k")) == [0]

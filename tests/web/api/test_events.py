@@ -107,6 +107,16 @@ def test_json_lines_are_accepted(web_with_broker: Web) -> None:
     assert results[1]["code"] == "not-json"
 
 
+def test_a_batch_of_which_nothing_is_accepted_is_unprocessable(web_with_broker: Web) -> None:
+    cut = turn(text="X").replace(b"X", rb"half an emoji \ud83d")
+    answer = sent(web_with_broker, cut, b'{"type":"turn"}', turn(text=" "))
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/json"
+    assert (answer.json()["accepted"], answer.json()["refused"]) == (0, 3)
+    codes = [each["code"] for each in answer.json()["results"]]
+    assert codes == ["lone-surrogate", "schema", "empty-text"]
+
+
 @pytest.mark.parametrize(
     ("body", "content_type", "status"),
     [
@@ -157,7 +167,7 @@ def test_without_a_broker_events_are_refused_with_retry_after(
         assert answer.json()["type"] == "urn:rapport:problem:broker-away"
         assert int(answer.headers["retry-after"]) > 0
         refused = sent(web, b"{}")
-        assert refused.status_code == 202  # no event had to be sent
+        assert refused.status_code == 422  # no event had to be sent
         with broker.running(port):
             asyncio.run(declare_topics(web.settings))
             assert sent(web, turn()).json()["accepted"] == 1

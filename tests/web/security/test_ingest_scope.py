@@ -141,5 +141,5 @@ def test_the_api_refuses_such_events_by_themselves(filled: Store, tmp_path: Any)
     app = bootstrap.web(Settings().model_copy(update={"database_url": url}))
     batch = [json.loads(turn(9, session_id="south-0")), {"type": "turn"}]
     answer = Client(app, token).post("/api/v1/events", json=batch)
-    assert answer.status_code == 202
+    assert answer.status_code == 422
     assert [each["code"] for each in answer.json()["results"]] == ["out-of-scope", "schema"]

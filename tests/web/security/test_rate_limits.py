@@ -50,9 +50,9 @@ def test_events_are_limited_before_anything_is_stored(as_: As, filled: Store) ->
     for name in ("pump", "calm"):
         People(filled).add(Person(name, PersonRole.INGEST), None)
     pump, invalid = as_("pump"), [{"type": "turn"}]
-    assert pump.post("/api/v1/events", json=invalid).status_code == 202
+    assert pump.post("/api/v1/events", json=invalid).status_code == 422
     pump.app.state.services.events_sent.count("pump", EVENTS_AT_ONCE * 2)
     refused = pump.post("/api/v1/events", json=invalid)
     assert refused.status_code == 429
     assert int(refused.headers["Retry-After"]) >= EVENTS_AT_ONCE // EVENTS_PER_SECOND - 1
-    assert as_("calm").post("/api/v1/events", json=invalid).status_code == 202
+    assert as_("calm").post("/api/v1/events", json=invalid).status_code == 422
