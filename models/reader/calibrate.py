@@ -31,7 +31,7 @@ FALSE_ALARMS = 5
 ORDINARY = 4000
 FALSE_LAPSES = 0.05
 """Share of the answers in plainly good sessions that may be called a lapse."""
-GOOD_SESSIONS = "plain_sessions_good"
+GOOD_SESSIONS, BAD_SESSIONS = "plain_sessions_good", "plain_sessions_bad"
 LAPSES = ("esconv_feedback", "manners")
 """Corpora with lapses and answers without, as prefixes; both count the same."""
 
@@ -72,6 +72,21 @@ def lapses(examples: Sequence[Example], logit: Floats) -> tuple[float, float]:
         if example.corpus == GOOD_SESSIONS and not np.isnan(value)
     ]
     return slope, -slope * float(np.quantile(good, 1.0 - FALSE_LAPSES))
+
+
+def _with_lapses(examples: Sequence[Example], logit: Floats) -> dict[str, list[int]]:
+    """Places of the held-out answers of good and bad sessions, and of experts' judgements."""
+    found: dict[str, list[int]] = {}
+    for place, example in enumerate(examples):
+        label = example.binary.get("lapse")
+        if np.isnan(logit[place]):
+            continue
+        if example.corpus in (GOOD_SESSIONS, BAD_SESSIONS):
+            found.setdefault(example.corpus, []).append(place)
+        elif example.corpus == LAPSES[0] and label is not None:
+            name = "lapses by experts" if label > 0.5 else "good answers by experts"
+            found.setdefault(name, []).append(place)
+    return found
 
 
 def ordinary_turns(data_dir: Path) -> list[Example]:
@@ -124,6 +139,10 @@ def main(
         slope, _ = found["crisis_language"]
         limit = float(np.quantile(np.load(ordinary), 1.0 - FALSE_ALARMS / 1000))
         found["crisis_language"] = slope, -slope * limit
+    lapse, (slope, intercept) = heads["lapse"][:, 0], found["lapse"]
+    for name, rows in _with_lapses(examples, lapse).items():
+        called = float((slope * lapse[rows] + intercept > 0.0).mean())
+        print(f"called a lapse: {called:.0%} of {len(rows)} {name}")
     out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(out.read_text(encoding="utf-8"))
 

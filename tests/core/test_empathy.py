@@ -548,3 +548,16 @@ def test_with_too_few_opportunities_words_quote_the_index_of_the_reference() -> 
     assert alone.endswith("; usual in peer support: 0.50")
     assert own is not None
     assert own.endswith("; usual in this channel: 0.83")
+
+
+def test_the_nth_use_of_a_template_counts_the_nth_part() -> None:
+    level = Level(level=2, probabilities=[0.0, 0.0, 1.0], rationale=[])
+    warm = scored(Role.COUNSELLOR, expressed=Expressed({"emotional_reactions": level}))
+    first = turn_value(warm, HERE)
+
+    assert first > 0
+    assert [turn_value(warm, HERE, uses) for uses in (1, 2, 4)] == [
+        first,
+        round(first / 2),
+        round(first / 4),
+    ]

@@ -17,6 +17,7 @@ from stream_app.core.window import (
     flush,
     placement_of,
     push,
+    uses,
 )
 from tests.fakes import START
 
@@ -176,3 +177,12 @@ def test_a_turn_waits_up_to_and_including_the_limit() -> None:
     assert push(state, encoded(3, occurred_at=just), POLICY) == []
     over = just + timedelta(microseconds=1)
     assert push(state, encoded(4, occurred_at=over), POLICY) != []
+
+
+def test_the_uses_of_a_turns_words_are_counted_up_to_it() -> None:
+    state = WindowState()
+    for seq, digest in enumerate([1, 7, 2, 7, 3, 7]):
+        push(state, encoded(seq, digest=digest), POLICY)
+
+    assert [uses(state, seq) for seq in range(6)] == [1, 1, 1, 2, 1, 3]
+    assert uses(state, 99) == 1  # no longer known

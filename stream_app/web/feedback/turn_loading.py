@@ -3,6 +3,7 @@
 Own words are shown to the counsellor alone. Every session whose text is read is audited.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -75,14 +76,18 @@ def _heard(ended: EndedSession, here: DomainEmpathy) -> Iterator[Heard]:
     """The scored turns in order; gaps may be withheld turns if the session has any."""
     expected = 0
     unseen = False
+    said: Counter[tuple[Role, str]] = Counter()
     for turn in ended.turns:
+        words = turn.role, turn.text or f"turn {turn.seq}"  # an expired text repeats nothing
+        said[words] += 1
         unseen = unseen or (ended.card.withheld_turns > 0 and turn.seq > expected)
         expected = turn.seq + 1
         unseen = unseen or turn.unscored is not None
         if turn.late or turn.unscored is not None:
             continue
         score = turn.score(ended.card.bundle)
-        value = turn_value(_decoded(turn.role, score), here) if score is not None else 0
+        uses = said[words]
+        value = turn_value(_decoded(turn.role, score), here, uses) if score is not None else 0
         yield Heard(turn.role, turn.seq, value, unseen)
         unseen = False
 
