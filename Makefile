@@ -27,7 +27,7 @@ test-fast test-slow test-services test-training: export OMP_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-fast test-slow test-services chaos fuzz properties soak test-models test-training check check-models format docs release-notes schemas lock train-env folds evaluate methods train bundle nano bench benchmarks compare clean
+.PHONY: help install demo test test-fast test-slow test-services chaos fuzz properties soak test-models test-training check check-models format docs release-notes schemas lock train-env folds evaluate methods train bundle reader nano bench benchmarks compare clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -167,6 +167,18 @@ bundle: train-env ## Calibrate from the folds, export MODEL=folder as the defaul
 	$(TRAIN_PY) -m models.multitrait --bundle stream_app/bundles/default
 	$(TRAIN_PY) -m models.construct shipped $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate.gold_rationales $(DATA_DIR)
+
+# An accelerator does each training in minutes; two cores take an hour.
+reader: train-env ## Train the reader (ENCODER=folder) and its two calibrating folds, add it to the default bundle
+	for fold in 0 1; do \
+	  $(TRAIN_PY) -m models.reader.train --encoder $(ENCODER) --fold $$fold --out build/reader/$$fold $(DATA_DIR) || exit 1; done
+	$(TRAIN_PY) -m models.reader.evaluate build/reader/0 build/reader/1 --out docs/evaluation/reader/minilm-two-folds.json $(DATA_DIR)
+	$(TRAIN_PY) -m models.reader.train --encoder $(ENCODER) --keep --out build/reader $(DATA_DIR)
+	$(TRAIN_PY) -m models.reader.calibrate build/reader/0 build/reader/1 --ordinary build/reader/ordinary.npy --out build/reader/calibration.json $(DATA_DIR)
+	$(TRAIN_PY) -m export.reader --model build/reader --encoder $(ENCODER) $(DATA_DIR)
+	$(TRAIN_PY) -m models.reader.blend build/reader/0 build/reader/1 --calibration build/reader/calibration.json $(DATA_DIR)
+	$(TRAIN_PY) -m models.reader.index $(DATA_DIR)
+	$(TRAIN_PY) -m models.reader.page
 
 nano: train-env ## Distil MODEL=folder into the small bundle and compare the two (hours on two cores)
 	$(TRAIN_PY) -m models.distil train --teacher $(MODEL) --out $(NANO) --resume $(DATA_DIR)

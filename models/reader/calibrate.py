@@ -17,9 +17,7 @@ import numpy as np
 import typer
 from sklearn.linear_model import LogisticRegression
 
-from models.data import esconv
-from models.data.corpora import read_rows, resolve_data_dir
-from models.labels import CLIENT
+from models.data.corpora import resolve_data_dir
 from models.reader import corpora, written
 from models.reader.evaluate import Floats, gathered
 from models.reader.examples import SCALES, Example
@@ -28,7 +26,6 @@ GOOD = {"rated": 2, "areas": 1, "understood": 3, "exchange": 3}
 """Scales of people, and the level from which an answer is called good."""
 FALSE_ALARMS = 5
 """Of 1,000 ordinary client turns, at most so many are called crisis language."""
-ORDINARY = 4000
 FALSE_LAPSES = 0.05
 """Share of the answers in plainly good sessions that may be called a lapse."""
 GOOD_SESSIONS, BAD_SESSIONS = "plain_sessions_good", "plain_sessions_bad"
@@ -87,20 +84,6 @@ def _with_lapses(examples: Sequence[Example], logit: Floats) -> dict[str, list[i
             name = "lapses by experts" if label > 0.5 else "good answers by experts"
             found.setdefault(name, []).append(place)
     return found
-
-
-def ordinary_turns(data_dir: Path) -> list[Example]:
-    """Client turns of emotional dialogues and of support chats that went well, evenly drawn."""
-    texts = [
-        said["text"]
-        for row in read_rows(corpora.DIALOGUES, corpora.DIALOGUES.files[0], data_dir)
-        for said in row["utterances"]
-        if said["speaker"] == "speaker"
-    ]
-    texts = texts[:: len(texts) // (ORDINARY // 2)]
-    chats = [t.text for item in esconv.load(data_dir) for t in item.turns if t.role == CLIENT]
-    texts += chats[:: len(chats) // (ORDINARY // 2)]
-    return [Example("ordinary", text, CLIENT, text) for text in texts]
 
 
 def main(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from models.data import esconv
 from models.data.corpora import Corpus, read_rows
 from models.labels import CLIENT, COUNSELLOR
 from models.reader.examples import ENTAILMENT, MITI_CODES, SCALES, Example
@@ -392,3 +393,21 @@ def load(data_dir: Path) -> list[Example]:
         message = f"{wrong[0].corpus} has a level beyond its scale {wrong[0].grade}"
         raise ValueError(message)
     return found
+
+
+ORDINARY = 4000
+"""About so many ordinary client turns are read."""
+
+
+def ordinary_turns(data_dir: Path) -> list[Example]:
+    """Client turns of emotional dialogues and of support chats that went well, evenly drawn."""
+    texts = [
+        said["text"]
+        for row in read_rows(DIALOGUES, DIALOGUES.files[0], data_dir)
+        for said in row["utterances"]
+        if said["speaker"] == "speaker"
+    ]
+    texts = texts[:: len(texts) // (ORDINARY // 2)]
+    chats = [t.text for item in esconv.load(data_dir) for t in item.turns if t.role == CLIENT]
+    texts += chats[:: len(chats) // (ORDINARY // 2)]
+    return [Example("ordinary", text, CLIENT, text) for text in texts]

@@ -14,6 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import f1_score
 
+from models.data.corpora import resolve_data_dir
 from models.data.split import fold_of
 from models.reader import corpora, written
 from models.reader.examples import MITI_CODES, Example, pairs_of
@@ -283,13 +284,14 @@ def _sessions(examples: Sequence[Example], answer: Floats, found: dict[str, Figu
 
 
 def main(
-    data_dir: Annotated[Path, typer.Option(help="Folder with the corpora.")],
     runs: Annotated[list[Path], typer.Argument(help="Folders with predictions.npz.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     contrast: Annotated[Path, typer.Option(help="Folder of the voices.")] = written.CONTRAST,
     out: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
 ) -> None:
     """Print the figures of the runs together."""
-    examples = [*corpora.load(data_dir), *written.load(data_dir, contrast)]
+    folder = resolve_data_dir(data_dir)
+    examples = [*corpora.load(folder), *written.load(folder, contrast)]
     found = figures(examples, gathered(examples, runs))
     for name, each in found.items():
         others = " ".join(f"{k} {v:.3f}" for k, v in each.get("baselines", {}).items())

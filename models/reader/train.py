@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
 
+from models.data.corpora import resolve_data_dir
 from models.data.split import fold_of
 from models.reader import corpora, written
 from models.reader.examples import BINARY, Example, Marks, pairs_of, token_ids
@@ -312,15 +313,17 @@ def predict(reader: Reader, reads: list[Read], padding: int, batch: int = 128) -
 
 
 def main(
-    data_dir: Annotated[Path, typer.Option(help="Folder with the corpora.")],
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("build/reader"),
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
     encoder: Annotated[str, typer.Option(help="Folder of a pretrained encoder.")] = "",
     fold: Annotated[int | None, typer.Option(help="Hold this fold out.")] = None,
     leave_out: Annotated[
         str, typer.Option(help="Prefixes of corpora to leave out, with commas.")
     ] = "",
     contrast: Annotated[Path, typer.Option(help="Folder of the voices.")] = written.CONTRAST,
-    keep: Annotated[bool, typer.Option(help="Save the weights.")] = False,
+    keep: Annotated[
+        bool, typer.Option(help="Save weights, and crisis logits of ordinary turns.")
+    ] = False,
     epochs: int = Recipe.epochs,
     rate: float = Recipe.rate,
     seed: int = Recipe.seed,
@@ -328,7 +331,8 @@ def main(
 ) -> None:
     """Train on what is not held out and write the logits of what is."""
     recipe = Recipe(epochs=epochs, rate=rate, seed=seed)
-    examples = [*corpora.load(data_dir), *written.load(data_dir, contrast)]
+    folder = resolve_data_dir(data_dir)
+    examples = [*corpora.load(folder), *written.load(folder, contrast)]
     examples = examples[:: max(1, round(1 / share))]
     reads = tokenised(examples, encoder)
     voices = sorted({each.key for each in examples if voiced(each.corpus)})
@@ -355,6 +359,8 @@ def main(
         }
         torch.save(kept, out / "reader.pt")
         torch.save(scales.state_dict(), out / "scales.pt")
+        ordinary = predict(reader, tokenised(corpora.ordinary_turns(folder), encoder), padding)
+        np.save(out / "ordinary.npy", split(torch.from_numpy(ordinary))["crisis"][:, 0].numpy())
     about = {"recipe": asdict(recipe), "fold": fold, "left_out": list(left), "read": len(training)}
     (out / "training.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
