@@ -18,8 +18,9 @@ from models.data import esconv
 from models.data.corpora import read_rows, resolve_data_dir
 from models.labels import CLIENT
 from models.reader import corpora, written
-from models.reader.evaluate import Floats, gathered
+from models.reader.evaluate import gathered
 from models.reader.examples import SCALES, Example
+from models.reader.tasks import Floats
 
 GOOD = {"rated": 2, "areas": 1, "understood": 3, "exchange": 3}
 """Scales of people, and the level from which an answer is called good."""
