@@ -87,8 +87,8 @@ def resolve_data_dir(given: Path | None) -> Path:
     return folder
 
 
-def read_rows(corpus: Corpus, file: str, data_dir: Path) -> Iterator[dict[str, Any]]:
-    """Read the JSON lines of one gzipped corpus file."""
+def corpus_file(corpus: Corpus, file: str, data_dir: Path) -> Path:
+    """Where a corpus file is; MissingCorpusError says where to get it if it is not there."""
     path = data_dir / file
     if not path.is_file():
         message = (
@@ -96,7 +96,12 @@ def read_rows(corpus: Corpus, file: str, data_dir: Path) -> Iterator[dict[str, A
             f"published at {corpus.url} ({corpus.licence})"
         )
         raise MissingCorpusError(message)
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
+    return path
+
+
+def read_rows(corpus: Corpus, file: str, data_dir: Path) -> Iterator[dict[str, Any]]:
+    """Read the JSON lines of one gzipped corpus file."""
+    with gzip.open(corpus_file(corpus, file, data_dir), "rt", encoding="utf-8") as lines:
         for line in lines:
             if line.strip():
                 yield json.loads(line)

@@ -19,8 +19,9 @@ from sklearn.linear_model import LogisticRegression
 
 from models.data.corpora import resolve_data_dir
 from models.reader import corpora, written
-from models.reader.evaluate import Floats, gathered
+from models.reader.evaluate import gathered
 from models.reader.examples import SCALES, Example
+from models.reader.tasks import Floats
 
 GOOD = {"rated": 2, "areas": 1, "understood": 3, "exchange": 3}
 """Scales of people, and the level from which an answer is called good."""
