@@ -22,6 +22,7 @@ from models.evaluate.bundle_comparison import comparison_tables
 from models.evaluate.low_empathy import low_empathy_section, shipped_section
 from models.evaluate.miti import miti_section
 from models.evaluate.outcomes import outcomes_section
+from models.evaluate.outside import outside
 from models.evaluate.published import TARGETS, Target
 
 FOLDER = REPOSITORY / "docs" / "evaluation"
@@ -95,7 +96,10 @@ def write(folder: Path = FOLDER) -> Path:
 def page(files: dict[str, Any], folder: Path) -> str:
     """The document as Markdown."""
     head = HEAD.format(choices="#" + CHOICES_TITLE.lower().replace(" ", "-"))
-    parts = [head, "## Targets\n\n" + targets(files) + "\n\n" + TARGET_NOTES]
+    parts = [head]
+    if (first := outside(folder)) is not None:
+        parts.append(f"## Outside the training data\n\n{first}")
+    parts.append("## Targets\n\n" + targets(files) + "\n\n" + TARGET_NOTES)
     for title, name, make in SECTIONS:
         body = section(files, name, make)
         shown = [
