@@ -154,7 +154,7 @@ class Worker:
         self.next = start
 
     def step(self) -> bool:
-        """Admit what there is room for, and handle a batch; False at the end."""
+        """Admit events up to the bound, and handle a batch; False at the end."""
         while self.next < len(self.log) and self.line.reach < BATCHES_AHEAD * self.most:
             self.offsets.record_fetch(TP("t", 0), self.next)
             assert self.offsets.admit(TP("t", 0), self.next) == 0
