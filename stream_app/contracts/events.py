@@ -195,7 +195,13 @@ class Consent(Struct, frozen=True, tag_field="type", tag="consent", kw_only=True
 
 Event = Turn | SessionEnd | Outcome | Consent
 
+
+class _OfSession(msgspec.Struct):
+    session_id: str
+
+
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_session_decoder = msgspec.json.Decoder(_OfSession)
 _FORBIDDEN_MEDIA: Final = frozenset({"audio", "video", "keystrokes"})
 
 
@@ -223,6 +229,22 @@ def decode(raw: bytes) -> Event:
         raise ContractError("schema", "the event is nested too deeply") from None
     _check(raw, event)
     return event
+
+
+def peek_session_id(raw: bytes) -> str | None:
+    """The session of an event that ``decode`` accepts, at a fraction of its cost.
+
+    Of any other value some string, or None.
+
+    >>> peek_session_id(b'{"text": "Hello.", "session_id": "s"}'), peek_session_id(b"Hello.")
+    ('s', None)
+    """
+    if len(raw) > MAX_EVENT_BYTES:
+        return None
+    try:
+        return _session_decoder.decode(raw).session_id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _check(raw: bytes, event: Event) -> None:

@@ -43,6 +43,8 @@ class Received(Struct, frozen=True):
     """A decoded record: the event or its error; ``encoding`` if encoded ahead.
 
     ``appended_at``: by the broker's clock, if known. ``trace``: for messages that follow from it.
+    ``done_to``: the offset up to which all events of the partition are stored once this one is;
+    None if it came after all others.
     """
 
     source: Source
@@ -52,6 +54,12 @@ class Received(Struct, frozen=True):
     encoding: Encoding | None = None
     appended_at: datetime | None = None
     trace: TraceHeaders = ()
+    done_to: int | None = None
+
+    @property
+    def position(self) -> int:
+        """The partition's position once this event is stored."""
+        return self.source.offset + 1 if self.done_to is None else self.done_to
 
 
 def receive(

@@ -20,9 +20,10 @@ import structlog
 from aiokafka.errors import MessageSizeTooLargeError
 from faust.exceptions import ProducerSendError
 from faust.types import TP
+from msgspec import structs
 
-from stream_app.contracts import scores
-from stream_app.contracts.events import MAX_EVENT_BYTES
+from stream_app.contracts import framing, scores
+from stream_app.contracts.events import MAX_EVENT_BYTES, peek_session_id
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.core.batch import BatchResult, SetAside
 from stream_app.core.pipeline import Received
@@ -31,7 +32,7 @@ from stream_app.errors import ClocksDisagree, DatabaseWentBack, RapportError, St
 from stream_app.settings import Settings
 from stream_app.store.retention import PurgeRefused
 from stream_app.tracing.port import OFF, Tracing, Work
-from stream_app.worker.adaptive_batching import batches
+from stream_app.worker.adaptive_batching import Batching
 from stream_app.worker.app import RapportApp, assigned_partitions, lag_of, skipped_ends
 from stream_app.worker.bisection import handle_bisecting
 from stream_app.worker.broker_clock import BrokerClock
@@ -124,6 +125,7 @@ class TurnAgent:
         self._schema_ids = schema_ids
         self._bundles = bundles
         self._baselines_at = time.monotonic()
+        self._batching = Batching(settings.batch_max)
         self._watermarks = Watermarks()
         self.broker_clock = BrokerClock()
         self._decoder = RecordDecoder(metrics, tracing)
@@ -162,6 +164,7 @@ class TurnAgent:
         self._app.on_partitions_assigned.connect(self._on_assigned)
         self._app.on_partitions_revoked.connect(self._on_revoked)
         self._app.before_stop = self._processor.stop_retrying
+        self._app.before_wait = self._leave_waiting
         self._app.on_deleted = self._report_deleted
 
     async def _consume(self, stream: Any) -> None:
@@ -172,7 +175,7 @@ class TurnAgent:
         self._next_waits = False
         working: asyncio.Task[bool | None] | None = None
         try:
-            async with aclosing(batches(stream, self._settings.batch_max)) as taken:
+            async with aclosing(self._batching.batches(stream, self._admit)) as taken:
                 async for events in taken:
                     work = self._tracing.batch(self._settings.turns_topic, len(events))
                     batch = await self._crash_on_error(self._prepare(events, work))
@@ -188,6 +191,10 @@ class TurnAgent:
                     )
             if working is not None:
                 await working
+        except EventsLeftOut:
+            if working is not None:
+                await working  # its events precede those that were left out
+            raise
         finally:
             if working is not None:
                 working.cancel()
@@ -210,9 +217,10 @@ class TurnAgent:
         await self._app.crash(problem)
 
     async def _prepare(self, events: Sequence[Any], work: Work) -> list[Received]:
-        self._check_order(events)
-        self.broker_clock.received([event.message for event in events])
-        records = map(self._decoder.decode, events)  # lazy: decoded in the other thread
+        messages = [event.message for event in events]
+        self.broker_clock.received(messages)
+        positions = [self._app.offsets.begin(each.tp, each.offset) for each in messages]
+        records = map(self._decode, events, positions)  # lazy: decoded in the other thread
         with work.active():
             return await self._blocking(
                 lambda: self._processor.prepare(records), self._prepare_thread
@@ -225,8 +233,8 @@ class TurnAgent:
         with work.active():
             await self._process_and_publish(batch)
         work.end()
-        for event in events:
-            self._app.offsets.finish(event.message.tp, event.message.offset)
+        for event, received in zip(events, batch, strict=True):
+            self._app.offsets.finish(event.message.tp, received.position)
             event.ack()
         now = time.monotonic()
         if not self._next_waits or now - self._acknowledged_at >= ACKNOWLEDGE_EVERY:
@@ -246,15 +254,30 @@ class TurnAgent:
             if self.on_batch is not None:
                 self.on_batch(committed.result)
 
-    def _check_order(self, events: Sequence[Any]) -> None:
-        for event in events:
-            message = event.message
-            left_out = self._app.offsets.start(message.tp, message.offset)
-            if left_out:
-                raise EventsLeftOut(
-                    f"{left_out} events of partition {message.partition} before offset "
-                    f"{message.offset} were skipped; they will be read again after a restart"
-                )
+    def _admit(self, event: Any) -> tuple[TP, str | None]:
+        """Check that an event follows its predecessor; return its partition and session."""
+        message = event.message
+        left_out = self._app.offsets.admit(message.tp, message.offset)
+        if left_out:
+            raise EventsLeftOut(
+                f"{left_out} events of partition {message.partition} before offset "
+                f"{message.offset} were skipped; they will be read again after a restart"
+            )
+        return message.tp, peek_session_id(framing.unframed(event.value or b""))
+
+    def _decode(self, event: Any, position: int) -> Received:
+        received = self._decoder.decode(event)
+        if position == received.position:
+            return received
+        return structs.replace(received, done_to=position)
+
+    def _leave_waiting(self) -> None:
+        """Leave the events that are in no batch to the partitions' next owner.
+
+        A stop or a rebalance waits for all events that Faust counts as unacknowledged.
+        """
+        for event in self._batching.leave():
+            self._app.consumer.unacked.discard(event.message)
 
     @periodic("idle.failed")
     async def _flush_idle_sessions(self) -> None:
@@ -409,7 +432,7 @@ class TurnAgent:
         places = {(tp.topic, tp.partition): end for tp, end in ends.items()}
         await self._blocking(lambda: self._processor.skip_to(places))
         for tp, end in ends.items():
-            offsets.finish(tp, end - 1)
+            offsets.finish(tp, end)
         await self._app.consumer.commit()
 
     async def _report_deleted(self, tp: TP, first: int, until: int) -> None:

@@ -53,6 +53,8 @@ class RapportApp(faust.App):
 
     before_stop: Callable[[], None] | None = None
     """Called before the stop waits for the batch in progress."""
+    before_wait: Callable[[], None] | None = None
+    """Called before a stop or a rebalance waits for the unacknowledged events."""
     find_start: Callable[[Mapping[TopicPartition, int | None]], StartOffsets] | None = None
     """Compares the group's committed offsets with the database's; blocks."""
     on_deleted: Callable[[TP, int, int], Awaitable[None]] | None = None

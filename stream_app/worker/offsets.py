@@ -1,4 +1,4 @@
-"""Tracks fetched, processed and finished offsets of each partition.
+"""Tracks fetched, waiting and finished offsets of each partition.
 
 Faust's own bookkeeping loses events (0.15.3):
 
@@ -10,19 +10,25 @@ Faust's own bookkeeping loses events (0.15.3):
 
 A log may have real gaps (compaction, transaction markers, retention). A gap is therefore verified
 once: if the records after it come again after a seek back, the gap is real.
+
+Events are admitted in log order and may be processed in another one (``fair_order``). Then the
+position is before the oldest event that waits: after a crash some events beyond it are read again,
+and their sessions recognise them.
 """
 
+from collections import OrderedDict
 from collections.abc import Mapping
 
 from faust.types import TP
 
 
 class OffsetTracker:
-    """Offsets of the partitions of one consumer: next to fetch, next to process, finished, gaps."""
+    """Offsets of the partitions of one consumer: next to fetch and to admit, finished, gaps."""
 
     def __init__(self) -> None:
         self._next_to_fetch: dict[TP, int] = {}
-        self._next_to_process: dict[TP, int] = {}
+        self._next_to_admit: dict[TP, int] = {}
+        self._waiting: dict[TP, OrderedDict[int, None]] = {}
         self._finished: dict[TP, int] = {}
         self._rechecked: dict[TP, int] = {}
         self._gaps: dict[TP, dict[int, int]] = {}
@@ -36,20 +42,21 @@ class OffsetTracker:
         """Handle the end of a rebalance: forget the previous assignment."""
         for offsets in (
             self._next_to_fetch,
-            self._next_to_process,
+            self._next_to_admit,
             self._finished,
             self._rechecked,
         ):
             offsets.clear()
         self._gaps.clear()
+        self._waiting.clear()
 
     def on_seek(self, committed: Mapping[TP, int | None]) -> None:
         """Record a seek of all assigned partitions to their committed offsets, None meaning 0."""
         self._rechecked.clear()
         self._next_to_fetch = {tp: offset or 0 for tp, offset in committed.items()}
         self._seek_target = dict(self._next_to_fetch)
-        self._next_to_process = {
-            tp: max(self._next_to_process.get(tp, 0), offset)
+        self._next_to_admit = {
+            tp: max(self._next_to_admit.get(tp, 0), offset)
             for tp, offset in self._next_to_fetch.items()
         }
 
@@ -65,7 +72,7 @@ class OffsetTracker:
         """Continue at this offset of a recreated log; False while old records are pending."""
         if self._next_to_fetch[tp] != self._seek_target.get(tp):
             return False
-        self._next_to_fetch[tp] = self._next_to_process[tp] = self._seek_target[tp] = offset
+        self._next_to_fetch[tp] = self._next_to_admit[tp] = self._seek_target[tp] = offset
         self._finished.pop(tp, None)
         return True
 
@@ -81,19 +88,32 @@ class OffsetTracker:
         self._next_to_fetch[tp] = offset + 1
         return None
 
-    def start(self, tp: TP, offset: int) -> int:
-        """Record the start of an event's processing; return how many events before it were skipped.
+    def admit(self, tp: TP, offset: int) -> int:
+        """Record that an event waits for processing; return how many before it were skipped.
 
-        Call it in the order of processing. The number is 0 if the order is correct.
+        Call it in the order of arrival. The number is 0 if the order is correct.
         """
-        if tp not in self._next_to_process:  # during a rebalance: it will not count as finished
+        if tp not in self._next_to_admit:  # during a rebalance: it will not count as finished
             return 0
-        expected = self._next_to_process[tp]
+        self._waiting.setdefault(tp, OrderedDict())[offset] = None
+        expected = self._next_to_admit[tp]
         gaps = self._gaps.get(tp, {})
         while expected in gaps:
             expected = gaps.pop(expected)
-        self._next_to_process[tp] = max(expected, offset + 1)
+        self._next_to_admit[tp] = max(expected, offset + 1)
         return max(0, offset - expected)
+
+    def begin(self, tp: TP, offset: int) -> int:
+        """Record that an event is processed next; return the position once it is finished.
+
+        The position is that of the oldest event that still waits, or behind all admitted ones; 0
+        for an event of an earlier assignment, which moves no position.
+        """
+        waiting = self._waiting.get(tp)
+        if waiting is None or offset not in waiting:
+            return 0
+        del waiting[offset]
+        return next(iter(waiting), self._next_to_admit[tp])
 
     def count_pending(self) -> int:
         """Number of fetched events that are not in processing; an estimate if the log has gaps.
@@ -101,12 +121,15 @@ class OffsetTracker:
         May be called from any thread.
         """
         fetched = list(self._next_to_fetch.items())
-        return sum(max(0, offset - self._next_to_process.get(tp, offset)) for tp, offset in fetched)
+        waiting = sum(map(len, list(self._waiting.values())))
+        return waiting + sum(
+            max(0, offset - self._next_to_admit.get(tp, offset)) for tp, offset in fetched
+        )
 
-    def finish(self, tp: TP, offset: int) -> None:
-        """Record that this event and all before it are in the database."""
-        if tp in self._next_to_process:
-            self._finished[tp] = max(self._finished.get(tp, 0), offset + 1)
+    def finish(self, tp: TP, position: int) -> None:
+        """Record that all events before this position are in the database."""
+        if position and tp in self._next_to_admit:
+            self._finished[tp] = max(self._finished.get(tp, 0), position)
 
     def done(self, tp: TP) -> int:
         """The offset up to which all delivered events are finished under this assignment."""
@@ -120,7 +143,7 @@ class OffsetTracker:
         """Continue after a part of the log that contains no event, when all events are finished."""
         if self._next_to_fetch.get(tp, offset) < offset:
             self._next_to_fetch[tp] = offset
-            self._next_to_process[tp] = max(self._next_to_process.get(tp, 0), offset)
+            self._next_to_admit[tp] = max(self._next_to_admit.get(tp, 0), offset)
 
     def committable(self, tp: TP) -> int | None:
         """The offset to commit; None if nothing has finished under this assignment."""

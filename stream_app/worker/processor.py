@@ -179,9 +179,9 @@ class BatchProcessor:
     def prepare(self, records: Iterable[Received]) -> list[Received]:
         """Decode and time-check a batch, and encode its turns whose consent is known.
 
-        Call it in log order; it may run concurrently with the other methods. ``records`` may be a
-        lazy iterator that decodes in the calling thread. Events outside the range of plausible
-        times become dead letters.
+        Call it in the order of processing; it may run concurrently with the other methods.
+        ``records`` may be a lazy iterator that decodes in the calling thread. Events outside the
+        range of plausible times become dead letters.
         """
         with self.metrics.timed("decode"), self._tracing.stage("decode"):
             now = self._now()
@@ -629,12 +629,13 @@ class BatchProcessor:
         return [key for key in dict.fromkeys(found) if key in hidden]
 
     def _positions(self, batch: list[Received]) -> list[LogPosition]:
-        """The log positions after this batch."""
+        """The log positions after this batch: no event before them waits."""
         read_to: dict[tuple[str, int], int] = {}
         for received in batch:
             source = received.source
             place = source.topic, source.partition
-            read_to[place] = max(read_to.get(place, 0), source.offset + 1)
+            if received.position:
+                read_to[place] = max(read_to.get(place, 0), received.position)
         return [
             LogPosition(self._group, *place, offset, self._stored.get(place) or None)
             for place, offset in read_to.items()

@@ -1,6 +1,7 @@
 """Decoding: accepted and refused events; no error quotes dialogue."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from stream_app.contracts import cloudevents
 from stream_app.contracts.events import (
+    MAX_EVENT_BYTES,
     ROLE_ALIASES,
     Approach,
     Outcome,
@@ -17,8 +19,10 @@ from stream_app.contracts.events import (
     Turn,
     WireRole,
     decode,
+    peek_session_id,
 )
 from stream_app.errors import ContractError
+from tests import fuzz
 from tests.contracts.refusal import refusal
 from tests.fakes import end, outcome, turn
 
@@ -177,3 +181,24 @@ def test_a_cloud_event_that_contradicts_its_data_is_refused(change: dict[str, An
         cloudevents.check(headers(**change), decode(turn()))
     assert caught.value.code == "cloudevent"
     assert SECRET not in caught.value.detail
+
+
+def test_the_session_of_an_event_can_be_peeked_at() -> None:
+    """In any order of names, repeated ones included, and whatever else is wrong."""
+    compared = 0
+    for value in fuzz.messages(3000, seed=7):
+        peeked = peek_session_id(value)
+        with suppress(ContractError):
+            assert decode(value).session_id == peeked
+            compared += 1
+    assert compared > 500
+    twice = turn()[:-1] + b', "session_id": "last"}'
+    assert decode(twice).session_id == peek_session_id(twice) == "last"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"\xff", b"[]", b'{"session_id": 7}', b"[" * 100_000, b"9" * (MAX_EVENT_BYTES + 1)],
+)
+def test_what_is_no_event_has_no_session(value: bytes) -> None:
+    assert peek_session_id(value) is None

@@ -13,6 +13,7 @@ import pytest
 from faust.types import TP
 from structlog.testing import capture_logs
 
+from stream_app.contracts.framing import framed
 from stream_app.core.batch import BatchResult
 from stream_app.core.pipeline import Received, Source, receive
 from stream_app.core.ports import Message
@@ -22,6 +23,7 @@ from stream_app.store.rule_sources import RuleFile
 from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker import agents, record_decoder
 from stream_app.worker import app as faust_app
+from stream_app.worker.adaptive_batching import Batching
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.app import RapportApp
 from stream_app.worker.consumer import ReadTo
@@ -46,6 +48,7 @@ class World:
         self.sent: list[tuple[Any, ...]] = []
         self.handled: list[list[Received]] = []
         self.batches: list[list[Any]] = []
+        self.admits = True
         self.abandoned: list[Committed] = []
         self.erased_entries: list[int] = []
         self.idle_calls: list[tuple[datetime, list[int]]] = []
@@ -91,10 +94,13 @@ class World:
             ]
         )
 
-    async def taken(self, most: int) -> AsyncGenerator[list[Any], None]:
-        assert most == SETTINGS.batch_max
+    async def taken(
+        self, admit: Callable[[Any], tuple[TP, str | None]]
+    ) -> AsyncGenerator[list[Any], None]:
         for events in self.batches:
             self.journal.append("take")
+            for event in events if self.admits else []:
+                admit(event)
             yield events
         if self.stream_error is not None:
             await asyncio.sleep(0)  # as a stream does before it fails
@@ -277,7 +283,7 @@ def agent_of(app: Any, processor: Any, tracing: Tracing = OFF) -> TurnAgent:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(agents, "batches", World.taken)
+    monkeypatch.setattr(Batching, "batches", lambda _, stream, admit: stream.taken(admit))
     return World()
 
 
@@ -407,6 +413,44 @@ async def test_a_batch_after_skipped_events_is_not_processed(world: World) -> No
     assert "crash EventsLeftOut" in world.journal
     assert world.journal.count("prepare") == 1
     assert world.journal.count("committed") == world.journal.count("offsets") == 1
+
+
+async def test_a_batch_moves_the_position_only_to_the_oldest_event_that_waits(
+    world: World,
+) -> None:
+    world.batch(turn(), turn(1), turn(session_id="quiet"), turn(2), turn(3))
+    [noisy, second, quiet, *rest] = world.batches.pop()
+    world.batches = [[noisy, quiet], [second, *rest]]
+    agent = world.agent()
+    done: list[int | None] = []
+    agent.on_batch = lambda _: done.append(world.offsets.committable(TP("t", 2)))
+    for event in (noisy, second, quiet, *rest):
+        agent._admit(event)
+    world.admits = False
+    await agent._consume(world)
+    assert [[each.position for each in batch] for batch in world.handled] == [[1, 1], [3, 4, 5]]
+    assert done == [None, 1]
+    assert world.offsets.committable(TP("t", 2)) == 5
+
+
+def test_events_are_admitted_by_partition_and_session(world: World) -> None:
+    world.batch(turn(session_id="a"), framed(7, turn(session_id="b")), b"{", None)  # type: ignore[arg-type]
+    agent = world.agent()
+    place = TP("t", 2)
+    admitted = [agent._admit(event) for event in world.batches[0]]
+    assert admitted == [(place, "a"), (place, "b"), (place, None), (place, None)]
+
+
+def test_a_stop_or_a_rebalance_does_not_wait_for_events_in_no_batch(world: World) -> None:
+    world.batch(turn(), turn(1))
+    agent = world.agent()
+    taken, waiting = world.batches[0]
+    world.unacked = {id(event.message) for event in (taken, waiting)}
+    agent._admit(taken)
+    agent._batching._line.add(*agent._admit(waiting), waiting)
+    waiting.message = id(waiting.message)
+    agent._leave_waiting()
+    assert world.unacked == {id(taken.message)}
 
 
 async def test_cancellation_is_not_a_crash_and_acknowledges_nothing(world: World) -> None:
@@ -661,7 +705,7 @@ async def test_the_position_behind_the_last_event_is_stored_and_committed(world:
     assert world.journal == ["deleted? 2 7 9", "skip 9", "offsets"]
     assert (world.offsets.committable(place), world.offsets.committable(other)) == (9, None)
     assert world.offsets.record_fetch(place, 9) is None, "the next event follows without a gap"
-    assert world.offsets.start(place, 9) == 0
+    assert world.offsets.admit(place, 9) == 0
 
 
 async def test_deleted_events_are_logged_counted_and_stored(world: World) -> None:

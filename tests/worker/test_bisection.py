@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from structlog.testing import capture_logs
 
 from stream_app.contracts.events import Role
@@ -310,3 +311,25 @@ def test_a_batch_that_others_keep_overtaking_is_split_instead_of_crashing(
     assert take(worker, *(turn(seq) for seq in range(8)), b"{") == {b"{": "not-json"}
     assert [seq for _, seq in sessions_of(store)] == list(range(8))
     assert worker.metrics.stale_states._value.get() > 0
+
+
+def test_a_part_of_a_fair_batch_moves_no_position_past_what_waits(open_prepared: Open) -> None:
+    """The batch took offsets 0, 1 and 9; the events between them wait."""
+    store = open_prepared()
+    worker = choking(store, RuntimeError("poison"))
+    values = [turn(0), turn(1, text=POISON), turn(0, session_id="quiet")]
+    batch = [
+        structs.replace(received, source=Source("t", 0, offset), done_to=position)
+        for received, offset, position in zip(records(values), (0, 1, 9), (1, 2, 2), strict=True)
+    ]
+    positions: list[int] = []
+    commit = store.commit
+
+    def noted(*given: Any, **more: Any) -> int | None:
+        positions.extend(at.next_offset for at in given[2])
+        return commit(*given, **more)
+
+    store.commit = noted  # type: ignore[method-assign]
+    handle_bisecting(worker, worker.prepare(batch))
+    assert positions == [1, 2, 2]
+    assert sessions_of(store) == [("quiet", 0), ("s", 0)]

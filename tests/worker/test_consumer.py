@@ -165,8 +165,34 @@ async def test_offsets_that_faust_acknowledges_unasked_are_not_committed(
     consumer._acked[P0] = [5]  # as when a stream skips an event during a rebalance
     assert consumer._new_offset(P0) is None
     assert consumer._acked[P0] == []
-    consumer.offsets.finish(P0, 5)
+    consumer.offsets.finish(P0, 6)
     assert consumer._new_offset(P0) == 6
+
+
+async def test_fair_order_leaves_nothing_in_fausts_books(consumer: OrderedConsumer) -> None:
+    """Faust drops one run of offsets for each commit; fair order makes hundreds of runs."""
+    await consumer.perform_seek()
+    consumer._acked[P0] = [5, 7, 9, 30]
+    consumer._acked_index[P0] = {5, 7, 9, 30}
+    consumer.offsets.finish(P0, 6)
+    assert consumer._new_offset(P0) == 6
+    assert (consumer._acked[P0], consumer._acked_index[P0]) == ([], set())
+
+
+async def test_waiting_events_are_left_before_a_stop_or_a_rebalance_waits(
+    consumer: OrderedConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    async def wait(_: object) -> None:
+        calls.append("waits")
+
+    monkeypatch.setattr(Consumer, "wait_empty", wait)
+    app = cast("RapportApp", consumer.app)
+    await consumer.wait_empty()
+    app.before_wait = lambda: calls.append("leaves")
+    await consumer.wait_empty()
+    assert calls == ["waits", "leaves", "waits"]
 
 
 async def test_a_record_that_need_not_wait_is_delivered_without_a_task(
@@ -312,7 +338,7 @@ async def test_a_recreated_topic_is_read_from_its_start(
     script.fetches = [[(P0, 0), (P0, 1)]]
     assert await handed_out(consumer) == [(P0, 0), (P0, 1)]
     assert consumer._read_offset[P0] is None, "otherwise Faust would drop earlier records"
-    consumer.offsets.finish(P0, 1)
+    consumer.offsets.finish(P0, 2)
     assert consumer._new_offset(P0) == 2
 
 

@@ -42,7 +42,7 @@ def test_a_gap_that_persists_after_a_seek_is_real() -> None:
     offsets = at(5)
     assert offsets.record_fetch(P0, 9) == 5
     assert offsets.record_fetch(P0, 9) is None
-    assert offsets.start(P0, 9) == 0
+    assert offsets.admit(P0, 9) == 0
     assert offsets.record_fetch(P0, 10) is None
 
 
@@ -55,36 +55,36 @@ def test_a_gap_may_be_smaller_after_the_seek() -> None:
 
 def test_skipped_events_are_counted() -> None:
     offsets = at(5)
-    assert offsets.start(P0, 5) == 0
-    assert offsets.start(P0, 9) == 3
+    assert offsets.admit(P0, 5) == 0
+    assert offsets.admit(P0, 9) == 3
 
 
 def test_started_events_are_not_processed_again_although_uncommitted() -> None:
     offsets = at(5)
-    assert [offsets.start(P0, offset) for offset in (5, 6, 7)] == [0, 0, 0]
+    assert [offsets.admit(P0, offset) for offset in (5, 6, 7)] == [0, 0, 0]
     offsets.on_seek({P0: 5})
-    assert [offsets.start(P0, offset) for offset in (5, 6, 7, 8)] == [0, 0, 0, 0]
+    assert [offsets.admit(P0, offset) for offset in (5, 6, 7, 8)] == [0, 0, 0, 0]
 
 
 def test_only_finished_offsets_are_committable() -> None:
     offsets = at(5)
     assert offsets.committable(P0) is None
-    offsets.start(P0, 5)
-    offsets.start(P0, 6)
-    offsets.finish(P0, 5)
+    offsets.admit(P0, 5)
+    offsets.admit(P0, 6)
+    offsets.finish(P0, 6)
     assert offsets.committable(P0) == 6
 
 
 def test_events_in_progress_during_a_rebalance_are_not_committable_after_it() -> None:
     offsets = at(5)
-    offsets.start(P0, 5)
+    offsets.admit(P0, 5)
     offsets.on_revoked()
-    offsets.finish(P0, 5)
+    offsets.finish(P0, 6)
     assert offsets.committable(P0) == 6
     offsets.on_assigned()
     assert offsets.committable(P0) is None
-    assert offsets.start(P0, 9) == 0, "a late event without a known position"
-    offsets.finish(P0, 9)
+    assert offsets.admit(P0, 9) == 0, "a late event without a known position"
+    offsets.finish(P0, 10)
     assert offsets.committable(P0) is None
 
 
@@ -92,7 +92,7 @@ def test_events_committed_by_another_worker_are_not_processed_again() -> None:
     offsets = at(5)
     offsets.on_assigned()
     offsets.on_seek({P0: 50})
-    assert offsets.start(P0, 50) == 0
+    assert offsets.admit(P0, 50) == 0
 
 
 def test_partitions_are_tracked_separately() -> None:
@@ -100,8 +100,8 @@ def test_partitions_are_tracked_separately() -> None:
     offsets.on_seek({P0: 3, P1: 8})
     assert offsets.record_fetch(P0, 3) is None
     assert offsets.record_fetch(P1, 8) is None
-    assert offsets.start(P1, 8) == 0
-    assert offsets.start(P0, 4) == 1
+    assert offsets.admit(P1, 8) == 0
+    assert offsets.admit(P0, 4) == 1
 
 
 @given(
@@ -134,11 +134,29 @@ def test_no_event_is_skipped_whatever_the_consumer_does(
         if back_to is not None:
             offset = next(o for o in log if o >= back_to)
             assert offsets.record_fetch(P0, offset) is None
-        assert offsets.start(P0, offset) == 0
+        assert offsets.admit(P0, offset) == 0
         assert {o for o in log if o < offset} <= done
-        offsets.finish(P0, offset)
+        offsets.finish(P0, offsets.begin(P0, offset))
         done.add(offset)
         place = offset + 1
+
+
+def test_the_position_stays_before_the_oldest_event_that_waits() -> None:
+    offsets = at(5)
+    offsets.record_fetch(P0, 5)
+    for offset in (5, 6, 9):
+        offsets.admit(P0, offset)
+    assert [offsets.begin(P0, offset) for offset in (6, 5, 9)] == [5, 9, 10]
+
+
+def test_an_event_of_an_earlier_assignment_moves_no_position() -> None:
+    offsets = at(5)
+    offsets.admit(P0, 5)
+    offsets.on_assigned()
+    offsets.on_seek({P0: 3})
+    offsets.finish(P0, offsets.begin(P0, 5))
+    assert offsets.committable(P0) is None
+    assert offsets.done(P0) == 3
 
 
 def test_fetched_and_unstarted_events_are_pending() -> None:
@@ -149,7 +167,9 @@ def test_fetched_and_unstarted_events_are_pending() -> None:
         offsets.record_fetch(P0, offset)
     offsets.record_fetch(P1, 0)
     assert offsets.count_pending() == 4
-    offsets.start(P0, 5)
+    offsets.admit(P0, 5)
+    assert offsets.count_pending() == 4, "admitted events wait too"
+    offsets.begin(P0, 5)
     assert offsets.count_pending() == 3
     offsets.on_revoked()
     assert offsets.count_pending() == 0
@@ -166,7 +186,7 @@ def test_a_recreated_log_is_read_on_if_nothing_is_in_progress() -> None:
     offsets = at(5)
     assert offsets.restart_at(P0, 0)
     assert offsets.record_fetch(P0, 0) is None
-    assert offsets.start(P0, 0) == 0
-    offsets.finish(P0, 0)
+    assert offsets.admit(P0, 0) == 0
+    offsets.finish(P0, 1)
     assert offsets.committable(P0) == 1
     assert not offsets.restart_at(P0, 0), "records of the old log may still be in progress"

@@ -14,7 +14,7 @@ from stream_app.store import outbox
 from stream_app.store.repository import Store
 from stream_app.tracing.otlp import OtlpTracing
 from stream_app.tracing.port import OFF, Tracing
-from stream_app.worker import agents
+from stream_app.worker.adaptive_batching import Batching
 from tests.store.batches import turn
 from tests.tracing.collector import Collector, ReceivedSpan, collecting
 from tests.worker.processors import processor
@@ -71,7 +71,7 @@ class Broker(World):
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
-    monkeypatch.setattr(agents, "batches", World.taken)
+    monkeypatch.setattr(Batching, "batches", lambda _, stream, admit: stream.taken(admit))
     return Broker()
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 
 from stream_app.bootstrap import worker_process
 from stream_app.contracts.plausible import PlausibleTimes
@@ -184,3 +185,19 @@ def test_a_few_wrong_producer_clocks_do_not_move_the_watermark() -> None:
 def test_the_watermark_of_a_caught_up_partition_is_the_present() -> None:
     watermarks = Watermarks()
     assert watermarks.current({0: 0, 1: 3}, NOW) == {0: NOW}
+
+
+def test_the_watermark_stays_with_the_events_before_the_oldest_that_waits() -> None:
+    """Else a session whose turns wait would count as silent."""
+    hour_ago = NOW - 60 * MINUTE
+    overtaken, quiet = record(hour_ago), record(NOW)
+    batch = [
+        structs.replace(overtaken, done_to=1),
+        structs.replace(quiet, source=Source("t", 0, 9), done_to=1),
+        structs.replace(quiet, source=Source("t", 0, 10), done_to=1),
+    ]
+    assert read_to(*batch) == hour_ago
+    assert read_to(*batch[1:]) is None, "nothing before the oldest"
+    behind = [structs.replace(each, produced_at=hour_ago) for each in batch[1:]]
+    ahead = structs.replace(batch[0], produced_at=NOW + DAY)
+    assert read_to(ahead, *behind) == hour_ago, "one wrong clock does not move it"
