@@ -23,7 +23,7 @@ from stream_app.store.roles import PersonRole
 from stream_app.web import agreement, reader_assignment
 from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
-from stream_app.web.console import evidence, interventions, looking, reviews
+from stream_app.web.console import alert_evidence, evidence, interventions, looking, reviews
 from stream_app.web.console.charts import AlertLane, risk_curve
 from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.rendering import live_address, render
@@ -175,6 +175,7 @@ def session(
         "session.html",
         person,
         top=top,
+        quotes=alert_evidence.load(services.store, person, top.alerts),
         others=looking.report(services, person, session_id) if supervises else None,
         names=names_for(services, person, top.card.counsellors),
         consent=consent,
@@ -206,7 +207,10 @@ def now(
     """Render the part above the transcript again, for live updates."""
     top = _session(services, person, session_id, page)
     names = names_for(services, person, top.card.counsellors)
-    return render(request, "session_now.html", person, top=top, names=names)
+    quotes = alert_evidence.load(services.store, person, top.alerts)
+    if quotes:
+        audit.record(services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id, "alerts")
+    return render(request, "session_now.html", person, top=top, names=names, quotes=quotes)
 
 
 @router.get(f"/sessions/{SESSION_ID}/turns/{{seq}}")

@@ -27,7 +27,7 @@ def alert_of(session: str) -> str:
     return f".alert:has(.where bdi:text-is('{session}'))"
 
 
-def test_an_alert_shows_its_reason_and_numbers_and_links_its_turns(
+def test_an_alert_shows_its_reason_and_the_exchanges_it_is_about(
     web: ScoredWeb, open_tab: OpenTab
 ) -> None:
     page = open_tab(web, to="/alerts?state=firing").page
@@ -39,11 +39,15 @@ def test_an_alert_shows_its_reason_and_numbers_and_links_its_turns(
     assert "an alert begins at" in names
     assert "risk" in names
     assert not re.search(r"[._]", "".join(names)), "names of variables are not for people"
-    link = alert.locator(".numbers a").first
-    seq = link.inner_text()
-    link.click()
-    expect(page).to_have_url(re.compile(rf"/sessions/first\?page=0#turn-{seq}$"))
-    expect(page.locator(f"#turn-{seq}")).to_be_in_viewport()
+    exchange = alert.locator(".exchanges li").first
+    words = exchange.locator(".client q").inner_text()
+    expect(exchange.locator(".counsellor q").first).not_to_be_empty()
+    expect(alert.locator(".expected")).to_contain_text("words that acknowledge the trouble")
+    exchange.locator(".client a").click()
+    expect(page).to_have_url(re.compile(r"/sessions/first\?page=0#turn-\d+$"))
+    turn = page.locator(f"#turn-{page.url.rpartition('-')[2]}")
+    expect(turn).to_be_in_viewport()
+    expect(turn.locator(".text")).to_contain_text(words[:60])
 
 
 def test_each_state_has_a_list_and_a_count(web: ScoredWeb, open_tab: OpenTab) -> None:
