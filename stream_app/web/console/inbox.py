@@ -12,7 +12,7 @@ from stream_app.store import alert_actions, audit
 from stream_app.store.audit import AuditAction
 from stream_app.store.judgements import Reason
 from stream_app.store.people import Person
-from stream_app.store.queries import alerts, precision
+from stream_app.store.queries import alerts
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.routing import read_routing
 from stream_app.web.api import alerts as alerts_api
@@ -246,7 +246,6 @@ def _page_context(services: Services, person: Person, position: str) -> dict[str
             (each, duration(timedelta(minutes=each).total_seconds())) for each in MUTE_MINUTES
         ],
         "mutes": alert_actions.mutes_in_force(services.store, person.scope),
-        "precisions": precision.by_rule(services.store, person.scope),
         "address": live_address(*LIVE),
         "position": position,
         "broker_live": services.hub.live,

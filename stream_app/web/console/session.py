@@ -13,9 +13,17 @@ from stream_app.store import audit, disputes, ratings
 from stream_app.store import interventions as stored_interventions
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
-from stream_app.store.queries import alerts, bundle_info, consents, sessions, transcripts
+from stream_app.store.queries import (
+    alerts,
+    bundle_info,
+    comparable,
+    consents,
+    sessions,
+    transcripts,
+)
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.bundle_info import BundleInfo
+from stream_app.store.queries.comparable import Place
 from stream_app.store.queries.consents import SessionConsent
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.queries.transcripts import TurnRead
@@ -46,7 +54,7 @@ router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 class SessionView:
     """The part of the page above the transcript. Pages are blocks of ``PAGE_TURNS`` turns.
 
-    ``alerts`` have fired; ``unfired`` were only ever pending.
+    ``alerts`` have fired; ``unfired`` were only ever pending. ``place``: of the empathy index.
     """
 
     card: SessionCard
@@ -55,6 +63,13 @@ class SessionView:
     unfired: list[AlertRead]
     page: int
     pages: int
+    place: Place | None = None
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the place of the index would be an argument against what is shown beside it."""
+        warned = self.at_risk or self.is_unanswered or self.is_acknowledged
+        return warned and self.place is not None and self.place.above >= 1 / 2
 
     @property
     def live(self) -> bool:
@@ -302,6 +317,7 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
         [alert for alert in unfired if alert.bundle == card.bundle],
         page,
         max(last, page) + 1,
+        comparable.place(services.store, card),
     )
 
 
