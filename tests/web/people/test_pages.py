@@ -343,15 +343,15 @@ def test_a_session_shows_its_index_and_missed_opportunities(as_: As, filled: Sto
 
 
 @pytest.mark.parametrize(
-    ("risk", "above", "words"),
+    ("alert", "above", "words"),
     [
-        (0.9, 0.84, "0.31)"),
-        (0.9, 0.2, "0.31), above 20 % of 132 comparable sessions"),
-        (0.1, 0.84, "0.31), above 84 % of 132 comparable sessions"),
+        (True, 0.84, "0.31)"),
+        (True, 0.2, "0.31), above 20 % of 132 comparable sessions"),
+        (False, 0.84, "0.31), above 84 % of 132 comparable sessions"),
     ],
 )
 def test_a_comparison_is_not_shown_beside_the_warning_that_it_contradicts(
-    as_: As, filled: Store, monkeypatch: pytest.MonkeyPatch, risk: float, above: float, words: str
+    as_: As, filled: Store, monkeypatch: pytest.MonkeyPatch, alert: bool, above: float, words: str
 ) -> None:
     monkeypatch.setattr(comparable, "place", lambda *_: Place(132, above))
     name = {"session_id": "compared", "team": "north", "domain": "peer-support"}
@@ -361,9 +361,10 @@ def test_a_comparison_is_not_shown_beside_the_warning_that_it_contradicts(
         connection.execute(
             sa.update(scores)
             .where(scores.c.session_id == "compared")
-            .values(low_empathy_risk=risk, empathy_index=0.3, empathy_low=0.29, empathy_high=0.31)
+            .values(empathy_index=0.3, empathy_low=0.29, empathy_high=0.31)
         )
-        connection.execute(sa.delete(tables.alerts))
+        if not alert:
+            connection.execute(sa.delete(tables.alerts))
     summary = summary_of(proper(as_("sue").get("/sessions/compared")), "Expressed so far")
     assert summary.startswith(f"Empathy index 0.30 (0.29 to {words} Opportunities")
 
