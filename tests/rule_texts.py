@@ -28,9 +28,9 @@ def rules_of(*texts: str) -> RuleSet:
 
 
 def risk_text(enter: float, leave: float, turns: int = 2, cooldown: int = 5) -> str:
-    """The shipped risk rule with other thresholds."""
+    """The shipped risk rule with other thresholds, without its evidence."""
     return rule_text(
-        summary="The risk is {risk}: {seen}.",
+        summary="The risk is {risk}.",
         when=f"risk >= {float(enter)}",
         clear=f"risk < {float(leave)}",
         for_=f"{turns} turns",

@@ -298,7 +298,10 @@ class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
     values: Annotated[dict[str, float], Meta(description="Values of the rule's variables")]
     turns: Annotated[
         list[int],
-        Meta(description="The turns after which the condition held in this episode; at most 20"),
+        Meta(
+            description="The turns to read: the client's turns that the reason counts, if it "
+            "counts any; else those after which the condition held in this episode; at most 20"
+        ),
     ]
     rules_digest: Annotated[str, Meta(description="Digest of the file of rules in force")]
     protocol: Annotated[

@@ -77,7 +77,7 @@ def observe(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -
     status.turns_in_state += moment.counsellor_turn
     if status.state is AlertState.RESOLVED and not _rested(rule, status, moment):
         return []
-    when = holds(rule.when, reading)
+    when = _holds(rule, reading)
     if when and moment.seq is not None and status.state is not AlertState.INACTIVE:
         status.held.append(moment.seq)
         del status.held[:-TURNS_KEPT]
@@ -90,6 +90,12 @@ def observe(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -
             return [_move(rule, status, AlertState.RESOLVED, reading, moment)]
         case _:
             return []
+
+
+def _holds(rule: Rule, reading: Reading) -> bool | None:
+    """Whether the condition holds, and what the alert would say speaks for it."""
+    when = holds(rule.when, reading)
+    return when and (reading.evidence is not None or not rule.needs_evidence)
 
 
 def _wait(
@@ -215,7 +221,9 @@ def _move(
     value = evaluate(rule.value, reading) if rule.value else None
     threshold = evaluate(rule.threshold, reading) if rule.threshold else None
     shown = {name: float(found) for name, found in reading.present(rule.shown).items()}
-    seen = reading.seen if SEEN in rule.placeholders else None
+    begins = to in (AlertState.PENDING, AlertState.FIRING)
+    seen = reading.evidence if begins and SEEN in rule.placeholders else None
+    words = seen.words if seen else None
     alert = Alert(
         **ids_of(identity, to),
         rule=rule.name,
@@ -228,11 +236,11 @@ def _move(
         episode=status.episode,
         seq=moment.seq,
         occurred_at=moment.at,
-        reason=reason(rule, to, moment.cause.value, value, threshold, shown, seen),
+        reason=reason(rule, to, moment.cause.value, value, threshold, shown, words),
         value=value,
         threshold=threshold,
         values={name: round(found, DIGITS) for name, found in shown.items()},
-        turns=list(status.held),
+        turns=list(seen.turns if seen else status.held),
         rules_digest=moment.digest,
         protocol=rule.protocol,
     )

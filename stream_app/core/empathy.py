@@ -20,7 +20,7 @@ from msgspec import Struct
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Expressed
 from stream_app.core.baselines import Baseline, Usual
-from stream_app.core.exchanges import MILLION, MISSED_KEPT, Exchanges, Weighing
+from stream_app.core.exchanges import MILLION, MISSED_KEPT, Answered, Exchanges, Weighing
 from stream_app.core.watch import Facts
 
 LOWEST_TENTH: Final = 1.2815515655446004
@@ -31,6 +31,8 @@ ENOUGH_SESSIONS: Final = 50
 """Minimum number of ended sessions for a channel to be its own reference."""
 SHOWN: Final = 4
 """Number of latest opportunities described in a reason."""
+QUOTED: Final = 3
+"""Number of exchanges that a reason is about if it describes none of them."""
 
 CLIENT_FEATURES: Final = ("distress", "change_or_sustain_talk", "opportunity")
 COUNSELLOR_FEATURES: Final = (
@@ -122,6 +124,10 @@ class EmpathyModel(Struct, frozen=True, forbid_unknown_fields=True):
             or self.domains[self.default]
         )
 
+    def knows(self, domain: str | None, approach: str | None) -> bool:
+        """Whether the reference is of that approach or domain, not of the default domain."""
+        return approach in self.approaches or domain in self.domains
+
 
 class EmpathySummary(Struct, frozen=True):
     """A session's empathy so far; index, interval and risk in [0, 1].
@@ -129,7 +135,7 @@ class EmpathySummary(Struct, frozen=True):
     ``percentile`` (0-100): share of the reference's sessions with a lower index. ``opportunities``
     and ``met``: numbers of empathic opportunities, and of those answered; ``missed``: the client
     turns of the others, the latest 50. ``recent_opportunities``: of the latest exchanges, whether
-    each was answered.
+    each was answered. ``weakest``: client turns of those with the least empathic answers.
     """
 
     index: float
@@ -142,6 +148,7 @@ class EmpathySummary(Struct, frozen=True):
     met: int
     missed: list[int]
     recent_opportunities: list[tuple[int, bool]]
+    weakest: list[int]
 
     @property
     def answered_share(self) -> float | None:
@@ -262,7 +269,14 @@ def summary(
             -MISSED_KEPT:
         ],
         recent_opportunities=called[-SHOWN:],
+        weakest=_weakest(latest[-SHOWN:]),
     )
+
+
+def _weakest(latest: Sequence[Answered]) -> list[int]:
+    """The client turns of the least empathic answers, in order; of equal ones the latest."""
+    by_answer = sorted(latest, key=lambda each: (each.answer, -each.seq))
+    return sorted(each.seq for each in by_answer[:QUOTED])
 
 
 _Data = tuple[float, float]

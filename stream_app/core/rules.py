@@ -13,6 +13,8 @@ from stream_app.errors import RapportError
 
 SEEN: Final = "seen"
 """Placeholder for the evidence of the low-empathy risk."""
+_ABOUT_EMPATHY: Final = frozenset({"risk", "risk_rise", "index", "index_recent"})
+"""Variables that rest on the same evidence."""
 
 
 class Duration(Struct, frozen=True):
@@ -71,6 +73,11 @@ class Rule(Struct, frozen=True):
         """The variables of its expressions."""
         parts = (self.when, self.clear, self.value, self.threshold)
         return frozenset(name for part in parts if part is not None for name in part.names)
+
+    @property
+    def needs_evidence(self) -> bool:
+        """Whether it is about the low-empathy risk and quotes the evidence for it."""
+        return SEEN in self.placeholders and not _ABOUT_EMPATHY.isdisjoint(self.when.names)
 
     @property
     def by_time(self) -> bool:

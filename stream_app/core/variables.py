@@ -24,7 +24,7 @@ from stream_app.core.empathy import (
     channel_reference,
     session_empathy,
 )
-from stream_app.core.empathy_words import seen
+from stream_app.core.empathy_words import Evidence, evidence, reference
 from stream_app.core.exchanges import Exchanges
 from stream_app.core.heads import PERCEIVED, SATISFACTION
 from stream_app.core.watch import STEP, Facts, Watch
@@ -75,13 +75,16 @@ class Reading:
         """The empathy index and its inputs."""
         return session_empathy(self.exchanges, self.facts, self.model)
 
-    @property
-    def seen(self) -> str | None:
-        """The evidence for the low-empathy risk in words; None without an index."""
+    @cached_property
+    def evidence(self) -> Evidence | None:
+        """The evidence for the low-empathy risk; None without any, or without an index."""
         if self.model is None or self.empathy is None:
             return None
-        here = self.model.of(self.facts.domain, self.facts.approach)
-        return seen(self.empathy, here, channel_reference(self.facts))
+        facts = self.facts
+        here = self.model.of(facts.domain, facts.approach)
+        stated = self.model.knows(facts.domain, facts.approach)
+        usual = reference(here, channel_reference(facts), stated=stated)
+        return evidence(self.empathy, here, usual)
 
     @property
     def counsellor(self) -> Contribution | None:

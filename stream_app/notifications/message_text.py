@@ -10,7 +10,6 @@ from stream_app.store.deliveries import DueAlert
 
 MAX_LINES: Final = 20
 """Maximum number of alerts listed in a digest; the summary counts all."""
-MAX_TURNS: Final = 10
 TITLE_CHARS: Final = 150
 NOTICE: Final = (
     "Estimated by a model: a reason to look, "
@@ -47,7 +46,6 @@ def text(notification: Notification, external_url: str) -> str:
         "Team": alert.team,
         "Value": _value(alert),
         "Why": alert.reason,
-        "Counsellor turns": _turns(alert),
         "Firing since": _time(alert.began_at),
         "Resolved at": _time(alert.occurred_at) if alert.state is AlertState.RESOLVED else None,
         "Look at it": link(external_url, alert.session_id),
@@ -122,11 +120,6 @@ def _value(alert: DueAlert) -> str | None:
         return None
     limit = "" if alert.threshold is None else f" (threshold {alert.threshold:.2f})"
     return f"{alert.value:.2f}{limit}"
-
-
-def _turns(alert: DueAlert) -> str:
-    earlier = "… " if len(alert.turns) > MAX_TURNS else ""
-    return earlier + ", ".join(map(str, alert.turns[-MAX_TURNS:]))
 
 
 def _time(moment: datetime) -> str:

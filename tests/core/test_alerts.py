@@ -134,22 +134,49 @@ def test_a_transition_has_rule_reason_and_turn() -> None:
     assert (alert.previous, alert.state) == (AlertState.PENDING, AlertState.FIRING)
     assert (alert.value, alert.threshold, alert.seq, alert.episode) == (0.8, 0.7, 5, 1)
     assert (alert.turns, alert.values, alert.severity) == ([3, 5], {"risk": 0.8}, Severity.WARNING)
-    assert alert.reason == "The risk is 0.80: not known."
+    assert alert.reason == "The risk is 0.80."
 
 
-def test_a_reason_has_the_evidence() -> None:
+def reading_of(*answers: int, domain: str = "peer-support") -> Reading:
+    """Emotional messages with these answers, 0 or 1."""
     exchanges = Exchanges()
-    for seq, role in enumerate([Role.CLIENT, Role.COUNSELLOR] * 3):
-        opportunity = MILLION if role is Role.CLIENT or seq == 3 else 0
-        exchanges.observe(role, seq, opportunity, 3, WEIGHING)
-    found = Reading(Aggregates(), Watch(), NO_FACTS, 0.8, MODEL, START, exchanges)
+    for place, answer in enumerate(answers):
+        exchanges.observe(Role.CLIENT, 2 * place, MILLION, 3, WEIGHING)
+        exchanges.observe(Role.COUNSELLOR, 2 * place + 1, answer * MILLION, 3, WEIGHING)
+    return Reading(Aggregates(), Watch(), Facts(domain), 0.8, MODEL, START, exchanges)
+
+
+QUOTING = one_rule(summary="Little empathy: {seen}.", for_="2 turns")
+
+
+def test_a_reason_has_the_evidence_and_the_alert_its_messages() -> None:
     status = AlertStatus()
-    observe(RULE, status, found, moment(3))
-    [alert] = observe(RULE, status, found, moment(5))
+    found = reading_of(0, 1, 0)
+    observe(QUOTING, status, found, moment(3))
+    [alert] = observe(QUOTING, status, found, moment(5))
     assert alert.reason == (
-        "The risk is 0.80: 2 of the last 3 emotional messages got no empathic answer: turns 0, 4; "
+        "Little empathy: 2 of the last 3 emotional messages got no empathic answer; "
         "usual in peer support: 1 of 4."
     )
+    assert alert.turns == [0, 4]
+
+
+def test_a_rule_that_quotes_evidence_needs_evidence_that_is_worse_than_usual() -> None:
+    """The risk lags behind: three good answers are no reason, whatever it says."""
+    status = AlertStatus()
+    for seq in (1, 3, 5, 7):
+        assert observe(QUOTING, status, reading_of(1, 1, 1), moment(seq)) == []
+    [alert] = observe(QUOTING, status, reading_of(0, 0, 1), moment(9))
+    assert alert.state is AlertState.PENDING
+    [lapsed] = observe(QUOTING, status, reading_of(0, 0, 1, 1, 1, 1, 1), moment(11))
+    assert lapsed.state is AlertState.INACTIVE
+
+
+def test_a_rule_about_something_else_does_not_wait_for_evidence() -> None:
+    """Its alert says what it is about; the evidence is not known."""
+    rule = one_rule(when="counsellor_turns >= 0", clear=None, summary="Look: {seen}.", for_="0s")
+    [_, alert] = observe(rule, AlertStatus(), reading_of(1, 1, 1), moment(5))
+    assert (alert.state, alert.reason) == (AlertState.FIRING, "Look: not known.")
 
 
 def test_a_rule_of_turns_ignores_client_turns() -> None:

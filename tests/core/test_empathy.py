@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Level
-from stream_app.core.aggregates import Aggregates
 from stream_app.core.baselines import Baseline, Pinned, Usual
 from stream_app.core.empathy import (
     COUNSELLOR_FEATURES,
@@ -27,10 +26,8 @@ from stream_app.core.empathy import (
     summary,
     turn_value,
 )
-from stream_app.core.empathy_words import seen
 from stream_app.core.exchanges import KEPT, MILLION, MISSED_KEPT, Exchanges, Weighing
-from stream_app.core.variables import Reading
-from stream_app.core.watch import Facts, Watch
+from stream_app.core.watch import Facts
 from tests.fakes import scored
 
 HERE = DomainEmpathy(
@@ -451,103 +448,6 @@ def test_only_the_latest_missed_opportunities_are_listed() -> None:
     assert found.opportunities == 100
     assert found.missed == list(range(200 - 2 * MISSED_KEPT, 200, 2))
     assert len(found.recent_opportunities) == SHOWN
-
-
-def words(*latest: tuple[int, bool], domain: str = "peer-support") -> str:
-    found = replace(of((1.0, 0.3)), recent_opportunities=list(latest), recent=0.31)
-    return seen(found, MODEL.of(domain, None))
-
-
-def test_words_name_the_turns_without_an_empathic_answer() -> None:
-    assert words((2, False), (6, True), (8, False), (12, False)) == (
-        "3 of the last 4 emotional messages got no empathic answer: turns 2, 8, 12; "
-        "usual in peer support: 1 of 4"
-    )
-    assert words((2, True), (6, False)) == (
-        "1 of the last 2 emotional messages got no empathic answer: turn 6; "
-        "usual in peer support: 1 of 4"
-    )
-    assert words((2, True), (6, True)) == (
-        "the recent answers show little empathy, index 0.31; usual in peer support: 0.50"
-    )
-
-
-def test_words_name_what_counts_in_the_domain() -> None:
-    assert "usual in customer service" in words((2, False), (6, True), domain="customer-service")
-
-
-def test_words_name_the_opportunities_as_the_reference_does() -> None:
-    here = replace(HERE, service="counselling", messages="messages about feelings or change")
-    found = replace(of((1.0, 0.3)), recent_opportunities=[(2, False), (6, False)])
-    assert seen(found, here) == (
-        "2 of the last 2 messages about feelings or change got no empathic answer: turns 2, 6; "
-        "usual in counselling: 1 of 4"
-    )
-
-
-@pytest.mark.parametrize("domain", [None, "elsewhere"])
-def test_words_name_the_domain_of_the_reference(domain: str | None) -> None:
-    found = Reading(
-        Aggregates(), Watch(), Facts(domain), 0.5, MODEL, None, exchanges(*[(1.0, 0.0)] * 3)
-    )
-    assert found.seen == (
-        "3 of the last 3 emotional messages got no empathic answer: turns 0, 2, 4; "
-        "usual in peer support: 1 of 4"
-    )
-
-
-def test_words_say_how_often_opportunities_are_missed_elsewhere() -> None:
-    found = replace(of((1.0, 0.3)), recent_opportunities=[(0, False), (2, False)])
-    for share, usual in ((1.0, 0), (0.6, 2), (0.0, 4)):
-        here = replace(HERE, answered_share=share)
-        assert seen(found, here).endswith(f"usual in peer support: {usual} of 4")
-
-
-@pytest.mark.parametrize("latest", [[], [(4, False)]])
-def test_with_too_few_opportunities_words_name_the_index(latest: list[tuple[int, bool]]) -> None:
-    assert words(*latest) == (
-        "the recent answers show little empathy, index 0.31; usual in peer support: 0.50"
-    )
-
-
-def words_for(channel: Baseline | None, *pairs: tuple[float, float]) -> str | None:
-    facts = Facts(baselines=Pinned(channel=channel))
-    return Reading(Aggregates(), Watch(), facts, 0.5, MODEL, None, exchanges(*pairs)).seen
-
-
-INDEX = Usual(ENOUGH_SESSIONS, 0.83, 0.1)
-COLD = [(1.0, 0.0)] * 3
-MISSED = "3 of the last 3 emotional messages got no empathic answer: turns 0, 2, 4; "
-
-
-def test_words_quote_the_channels_share_if_it_is_the_reference() -> None:
-    """The domain's sessions miss 1 of 4, the channel's 2 of 4."""
-    own = Baseline(index=INDEX, answered=Usual(40, 0.55, 0.2))
-    assert words_for(own, *COLD) == MISSED + "usual in this channel: 2 of 4"
-
-
-def test_words_quote_the_domain_while_the_channel_has_too_few_sessions() -> None:
-    few = Usual(ENOUGH_SESSIONS - 1, 0.83, 0.1)
-    own = Baseline(index=few, answered=Usual(400, 0.55, 0.2))
-    assert words_for(own, *COLD) == MISSED + "usual in peer support: 1 of 4"
-    without = Baseline(answered=Usual(400, 0.55, 0.2))
-    assert words_for(without, *COLD) == MISSED + "usual in peer support: 1 of 4"
-
-
-def test_words_compare_the_index_if_the_channels_share_is_unknown() -> None:
-    found = words_for(Baseline(index=INDEX), *COLD)
-    assert found is not None
-    assert found.startswith(MISSED + "index 0.")
-    assert found.endswith("; usual in this channel: 0.83")
-
-
-def test_with_too_few_opportunities_words_quote_the_index_of_the_reference() -> None:
-    pairs = [(0.0, 0.1)] * 3
-    alone, own = words_for(None, *pairs), words_for(Baseline(index=INDEX), *pairs)
-    assert alone is not None
-    assert alone.endswith("; usual in peer support: 0.50")
-    assert own is not None
-    assert own.endswith("; usual in this channel: 0.83")
 
 
 def test_the_nth_use_of_a_template_counts_the_nth_part() -> None:

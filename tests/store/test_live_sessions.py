@@ -91,12 +91,15 @@ def test_open_alerts_are_those_of_the_lists_and_only_of_open_sessions(filled: St
         if alert.state is ShownState.FIRING and alert.session_id != "ended"
     }
     assert expected
-    found = open_alerts.most_urgent(filled, NORTH).values()
-    assert {(a.session_id, a.episode_id, a.rule, a.state, a.began_at) for a in found} <= expected
-    assert {alert.session_id for alert in found} == {name for name, *_ in expected}
-    first = next(iter(found))
-    assert open_alerts.most_urgent(filled, NORTH, first.session_id) == {first.session_id: first}
-    assert open_alerts.most_urgent(filled, Scope(team="west")) == {}
+    by_session = open_alerts.by_session(filled, NORTH)
+    found = [alert for of_one in by_session.values() for alert in of_one]
+    assert {(a.session_id, a.episode_id, a.rule, a.state, a.began_at) for a in found} == expected
+    assert {a.episode_id: a.reason for a in found}.items() <= {
+        alert.episode_id: alert.reason for alert in listed
+    }.items()
+    name, of_one = next(iter(by_session.items()))
+    assert open_alerts.by_session(filled, NORTH, name) == {name: of_one}
+    assert open_alerts.by_session(filled, Scope(team="west")) == {}
 
 
 def test_numbers_of_alerts_are_those_of_the_lists(filled: Store) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from stream_app.contracts.scores import AlertState
 from stream_app.store.queries.alerts import (
     AlertFilter,
     ShownState,
@@ -17,7 +18,7 @@ from stream_app.store.queries.alerts import (
 )
 from stream_app.store.queries.scope import SCOPES, Scope
 from stream_app.store.repository import Store
-from stream_app.store.tables import sessions
+from stream_app.store.tables import alerts, sessions
 
 MOST: Final = 5000
 """Open alerts at a time; of more, those that began last."""
@@ -26,7 +27,10 @@ _URGENCY: Final = (ShownState.FIRING, ShownState.ACKNOWLEDGED)
 
 @dataclass(frozen=True, slots=True)
 class OpenAlert:
-    """An alert that has fired and that nobody has resolved; ``began_at``: pending or firing."""
+    """An alert that has fired and that nobody has resolved; ``began_at``: pending or firing.
+
+    ``reason``: why it fired.
+    """
 
     episode_id: str
     session_id: str
@@ -34,6 +38,7 @@ class OpenAlert:
     state: ShownState
     began_at: datetime
     muted: bool
+    reason: str
 
     @property
     def is_unanswered(self) -> bool:
@@ -41,23 +46,25 @@ class OpenAlert:
         return self.state is ShownState.FIRING and not self.muted
 
 
-def most_urgent(store: Store, scope: Scope, session_id: str | None = None) -> dict[str, OpenAlert]:
-    """By session, its most urgent alert: a firing one before an acknowledged one, then the newest.
+def by_session(
+    store: Store, scope: Scope, session_id: str | None = None
+) -> dict[str, list[OpenAlert]]:
+    """Of each session its open alerts: firing ones before acknowledged ones, the newest first.
 
     ``session_id``: of this session alone.
     """
     query = _open_alerts(scope, one_session=session_id is not None)
     given = {} if session_id is None else {"session_id": session_id}
     with store.reading() as connection:
-        found = connection.execute(query, given).all()
-        muting = mutes_in_force(connection, datetime.now(UTC)) if found else []
-    urgent: dict[str, OpenAlert] = {}
-    for row in found:
+        rows = connection.execute(query, given).all()
+        muting = mutes_in_force(connection, datetime.now(UTC)) if rows else []
+    found: dict[str, list[OpenAlert]] = {}
+    for row in rows:
         alert = _alert(row, muting)
-        other = urgent.get(alert.session_id)
-        if other is None or _URGENCY.index(alert.state) < _URGENCY.index(other.state):
-            urgent[alert.session_id] = alert
-    return urgent
+        found.setdefault(alert.session_id, []).append(alert)
+    for of_one in found.values():
+        of_one.sort(key=lambda alert: (alert.muted, _URGENCY.index(alert.state)))
+    return found
 
 
 @lru_cache(maxsize=2 * SCOPES)
@@ -73,6 +80,12 @@ def _open_alerts(scope: Scope, *, one_session: bool) -> sa.Select[Any]:
             episodes.c.shown,
             episodes.c.began_at,
             sessions.c.team,
+            alerts.c.reason,
+        )
+        .join(
+            alerts,
+            (alerts.c.episode_id == episodes.c.episode_id)
+            & (alerts.c.state == AlertState.FIRING.value),
         )
         .join(sessions, sessions.c.session_id == episodes.c.session_id)
         .order_by(episodes.c.began_at.desc(), episodes.c.episode_id)
@@ -91,4 +104,5 @@ def _alert(row: sa.Row[Any], muting: Sequence[sa.RowMapping]) -> OpenAlert:
         ShownState(row.shown),
         row.began_at,
         is_muted(muting, row.rule, row.session_id, row.team),
+        row.reason,
     )

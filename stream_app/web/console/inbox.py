@@ -8,18 +8,20 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from stream_app.store import alert_actions
+from stream_app.store import alert_actions, audit
 from stream_app.store.audit import AuditAction
 from stream_app.store.judgements import Reason
 from stream_app.store.people import Person
-from stream_app.store.queries import alerts, precision
+from stream_app.store.queries import alerts
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.routing import read_routing
 from stream_app.web.api import alerts as alerts_api
 from stream_app.web.api import mutes as mutes_api
 from stream_app.web.api.fields import EpisodeId, FormComment, FormNote, Identifier
 from stream_app.web.auth import Supervisor
+from stream_app.web.console import alert_evidence
 from stream_app.web.console.account import local_path
+from stream_app.web.console.alert_evidence import Quotes
 from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.formatting import duration
 from stream_app.web.console.rendering import live_address, render
@@ -116,6 +118,7 @@ def inbox(
         tab=chosen,
         found=page.items,
         counsellors=_counsellors(services, page.items),
+        quotes=_quotes(services, person, page.items),
         unfired=_by_rule(page.items) if chosen is UNFIRED else {},
         next_cursor=page.next_cursor,
         **_page_context(services, person, position),
@@ -136,6 +139,7 @@ def alert_page(
         person,
         alert=alert,
         counsellors=_counsellors(services, [alert]),
+        quotes=_quotes(services, person, [alert]),
         **_page_context(services, person, position),
     )
 
@@ -242,11 +246,11 @@ def _page_context(services: Services, person: Person, position: str) -> dict[str
             (each, duration(timedelta(minutes=each).total_seconds())) for each in MUTE_MINUTES
         ],
         "mutes": alert_actions.mutes_in_force(services.store, person.scope),
-        "precisions": precision.by_rule(services.store, person.scope),
         "address": live_address(*LIVE),
         "position": position,
         "broker_live": services.hub.live,
         "page_of": page_of,
+        "turn_addresses": alert_evidence.turn_addresses(page_of),
         "names": names_for(services, person),
     }
 
@@ -255,6 +259,14 @@ def _counsellors(services: Services, found: Sequence[AlertRead]) -> dict[str, li
     """Pseudonyms of the counsellors by session."""
     about = read_routing(services.store, [alert.session_id for alert in found])
     return {session_id: routing.counsellors for session_id, routing in about.items()}
+
+
+def _quotes(services: Services, person: Person, found: Sequence[AlertRead]) -> Quotes:
+    """What was said; each session of which something is quoted is audited."""
+    quotes = alert_evidence.load(services.store, person, found)
+    read = list({alert.session_id: None for alert in found if quotes.get(alert.episode_id)})
+    audit.record_all(services.store, person.name, AuditAction.READ_TRANSCRIPT, read, "alerts")
+    return quotes
 
 
 def _with_counts(services: Services, person: Person) -> list[Tab]:

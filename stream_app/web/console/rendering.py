@@ -19,7 +19,7 @@ from stream_app.store import waiting_work
 from stream_app.store.people import Person
 from stream_app.store.roles import PersonRole
 from stream_app.store.waiting_work import WaitingWork
-from stream_app.web.console import formatting, pseudonym_words
+from stream_app.web.console import alert_evidence, formatting, pseudonym_words
 from stream_app.web.live_hub import LiveEventKind
 from stream_app.web.path_segments import path_segment
 from stream_app.web.services import Services
@@ -124,6 +124,7 @@ def _element(moment: datetime, kind: str, shown: str) -> Markup:
 
 
 templates.env.filters.update(
+    expected_answer=alert_evidence.expected,
     variable=variable_words.in_words,
     scale=variable_words.scale,
     elapsed=variable_words.is_elapsed,

@@ -15,7 +15,10 @@ from stream_app.core.rules import RuleSet
 from stream_app.errors import RapportError
 from stream_app.settings import RulesSource
 from stream_app.store import rule_versions
+from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person, PersonError
+from stream_app.store.queries import precision
+from stream_app.store.roles import PersonRole
 from stream_app.store.rule_versions import MAX_REASON
 from stream_app.store.scored_turns import StateConflict
 from stream_app.web import rule_changes, rule_trials
@@ -164,6 +167,10 @@ async def adopt(
 
 def _overview(request: Request, services: Services, person: Person, done: str) -> Response:
     now, loaded, faults = _in_force(services)
+    precisions = None
+    if person.role is PersonRole.SUPERVISOR:
+        services.accesses.record(person.name, AuditAction.READ_STATISTICS, "precision of rules")
+        precisions = precision.by_rule(services.store, person.scope)
     return render(
         request,
         "rules.html",
@@ -174,6 +181,7 @@ def _overview(request: Request, services: Services, person: Person, done: str) -
         path_of_file=services.settings.rules,
         versioned=services.settings.rules_source is RulesSource.DATABASE,
         versions=rule_versions.history(services.store),
+        precisions=precisions,
         done=done,
     )
 

@@ -13,9 +13,17 @@ from stream_app.store import audit, disputes, ratings
 from stream_app.store import interventions as stored_interventions
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
-from stream_app.store.queries import alerts, bundle_info, consents, sessions, transcripts
+from stream_app.store.queries import (
+    alerts,
+    bundle_info,
+    comparable,
+    consents,
+    sessions,
+    transcripts,
+)
 from stream_app.store.queries.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.queries.bundle_info import BundleInfo
+from stream_app.store.queries.comparable import Place
 from stream_app.store.queries.consents import SessionConsent
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.queries.transcripts import TurnRead
@@ -23,7 +31,7 @@ from stream_app.store.roles import PersonRole
 from stream_app.web import agreement, reader_assignment
 from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Reader
-from stream_app.web.console import evidence, interventions, looking, reviews
+from stream_app.web.console import alert_evidence, evidence, interventions, looking, reviews
 from stream_app.web.console.charts import AlertLane, risk_curve
 from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.rendering import live_address, render
@@ -46,7 +54,7 @@ router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 class SessionView:
     """The part of the page above the transcript. Pages are blocks of ``PAGE_TURNS`` turns.
 
-    ``alerts`` have fired; ``unfired`` were only ever pending.
+    ``alerts`` have fired; ``unfired`` were only ever pending. ``place``: of the empathy index.
     """
 
     card: SessionCard
@@ -55,6 +63,13 @@ class SessionView:
     unfired: list[AlertRead]
     page: int
     pages: int
+    place: Place | None = None
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the place of the index would be an argument against what is shown beside it."""
+        warned = self.at_risk or self.is_unanswered or self.is_acknowledged
+        return warned and self.place is not None and self.place.above >= 1 / 2
 
     @property
     def live(self) -> bool:
@@ -175,6 +190,7 @@ def session(
         "session.html",
         person,
         top=top,
+        quotes=alert_evidence.load(services.store, person, top.alerts),
         others=looking.report(services, person, session_id) if supervises else None,
         names=names_for(services, person, top.card.counsellors),
         consent=consent,
@@ -206,7 +222,10 @@ def now(
     """Render the part above the transcript again, for live updates."""
     top = _session(services, person, session_id, page)
     names = names_for(services, person, top.card.counsellors)
-    return render(request, "session_now.html", person, top=top, names=names)
+    quotes = alert_evidence.load(services.store, person, top.alerts)
+    if quotes:
+        audit.record(services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id, "alerts")
+    return render(request, "session_now.html", person, top=top, names=names, quotes=quotes)
 
 
 @router.get(f"/sessions/{SESSION_ID}/turns/{{seq}}")
@@ -298,6 +317,7 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
         [alert for alert in unfired if alert.bundle == card.bundle],
         page,
         max(last, page) + 1,
+        comparable.place(services.store, card),
     )
 
 

@@ -63,14 +63,14 @@ router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class WallCard:
-    """A session on the wall; ``alert`` is its most urgent open alert.
+    """A session on the wall; ``alerts``: its open ones, the most urgent first.
 
     ``leader``: the supervisor who has taken it over.
     """
 
     session: SessionCard
     enter: float | None
-    alert: OpenAlert | None
+    alerts: list[OpenAlert]
     pinned: bool = False
     leader: TakenOver | None = None
 
@@ -88,12 +88,14 @@ class WallCard:
     @property
     def is_unanswered(self) -> bool:
         """Whether an unmuted alert is firing and has not been acknowledged."""
-        return self.alert is not None and self.alert.is_unanswered
+        return any(alert.is_unanswered for alert in self.alerts)
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether somebody has acknowledged the alert."""
-        return self.alert is not None and self.alert.state is ShownState.ACKNOWLEDGED
+        """Whether somebody has acknowledged an alert, and no other one waits."""
+        return not self.is_unanswered and any(
+            alert.state is ShownState.ACKNOWLEDGED for alert in self.alerts
+        )
 
     @property
     def line(self) -> Markup:
@@ -197,9 +199,9 @@ def card(
         raise HTTPException(404)
     if found.status is not SessionStatus.OPEN:
         return Response(status_code=204)
-    urgent = open_alerts.most_urgent(services.store, person.scope, session_id)
+    firing = open_alerts.by_session(services.store, person.scope, session_id)
     pinned = pins.find(services.store, person.name)
-    [shown] = _cards(services, person, [found], urgent, pinned)
+    [shown] = _cards(services, person, [found], firing, pinned)
     names = names_for(services, person, found.counsellors)
     return render(request, "card_alone.html", person, card=shown, names=names)
 
@@ -244,8 +246,8 @@ def _wall(
     """
     store, scope = services.store, person.scope
     pinned = pins.find(store, person.name)
-    urgent = open_alerts.most_urgent(store, scope)
-    unanswered = [key for key, alert in urgent.items() if alert.is_unanswered]
+    firing = open_alerts.by_session(store, scope)
+    unanswered = [key for key, all_of in firing.items() if any(a.is_unanswered for a in all_of)]
     found, total = live_sessions.by_urgency(
         store,
         scope,
@@ -263,7 +265,7 @@ def _wall(
     if searched:
         found, total = [each for each in found if each.session_id in matching], len(matching)
     ids = [each.session_id for each in found[:shown]]
-    cards = _cards(services, person, sessions.of_ids(store, scope, ids), urgent, pinned)
+    cards = _cards(services, person, sessions.of_ids(store, scope, ids), firing, pinned)
     return Wall([card for card in cards if card.is_open], total, matching, searched)
 
 
@@ -289,7 +291,7 @@ def _cards(
     services: Services,
     person: Person,
     found: Sequence[SessionCard],
-    urgent: Mapping[str, OpenAlert],
+    firing: Mapping[str, list[OpenAlert]],
     pinned: Collection[str],
 ) -> list[WallCard]:
     leaders = taken_over(services.store, [session.session_id for session in found])
@@ -297,7 +299,7 @@ def _cards(
         WallCard(
             redact_for(person, session),
             bundle_info.one(services.store, session.bundle).enter,
-            urgent.get(session.session_id),
+            firing.get(session.session_id, []),
             session.session_id in pinned,
             _shown_to(person, leaders.get(session.session_id)),
         )

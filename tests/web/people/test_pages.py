@@ -12,6 +12,8 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.store import audit, calibration_samples, disputes, tables
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import People
+from stream_app.store.queries import comparable
+from stream_app.store.queries.comparable import Place
 from stream_app.store.repository import Store
 from stream_app.web.console import session
 from stream_app.web.console.pseudonym_words import short_form
@@ -326,8 +328,8 @@ def test_a_session_shows_its_index_and_missed_opportunities(as_: As, filled: Sto
     assert score.empathy_interval is not None
     low, high = score.empathy_interval
     assert (
-        f"Empathy index {score.empathy_index:.2f} ({low:.2f} to {high:.2f}), "
-        f"above {round(score.empathy_percentile or 0)} % of the reference"
+        f"Empathy index {score.empathy_index:.2f} ({low:.2f} to {high:.2f}); "
+        "no comparable sessions yet"
     ) in summary
     assert f"Opportunities answered {round(100 * (score.answered_share or 0))} %" in summary
     assert score.missed_opportunities
@@ -338,6 +340,33 @@ def test_a_session_shows_its_index_and_missed_opportunities(as_: As, filled: Sto
     outcomes = summary_of(page, "Predicted outcomes")
     assert f"chat failed {risk:.2f} predicted" in outcomes.lower()
     assert "do not measure empathy" in outcomes
+
+
+@pytest.mark.parametrize(
+    ("alert", "above", "words"),
+    [
+        (True, 0.84, "0.31)"),
+        (True, 0.2, "0.31), above 20 % of 132 comparable sessions"),
+        (False, 0.84, "0.31), above 84 % of 132 comparable sessions"),
+    ],
+)
+def test_a_comparison_is_not_shown_beside_the_warning_that_it_contradicts(
+    as_: As, filled: Store, monkeypatch: pytest.MonkeyPatch, alert: bool, above: float, words: str
+) -> None:
+    monkeypatch.setattr(comparable, "place", lambda *_: Place(132, above))
+    name = {"session_id": "compared", "team": "north", "domain": "peer-support"}
+    filled.commit(batches.process([batches.turn(seq, **name) for seq in range(4)]))
+    scores = tables.session_scores
+    with filled.transaction() as connection:
+        connection.execute(
+            sa.update(scores)
+            .where(scores.c.session_id == "compared")
+            .values(empathy_index=0.3, empathy_low=0.29, empathy_high=0.31)
+        )
+        if not alert:
+            connection.execute(sa.delete(tables.alerts))
+    summary = summary_of(proper(as_("sue").get("/sessions/compared")), "Expressed so far")
+    assert summary.startswith(f"Empathy index 0.30 (0.29 to {words} Opportunities")
 
 
 def words_of_miti(page: str) -> str:

@@ -213,13 +213,14 @@ function put(session, card) {
   outOfOrder = true;
 }
 
-/** Announce an alert's change, unless the alert is muted. */
+/** Announce an alert's change, unless all of the session's alerts are muted. */
 function announceAlert(session) {
   const sentence = sentences.get(session);
   sentences.delete(session);
   const critical = alarming.get(session);
   alarming.delete(session);
-  if (cards.get(session)?.querySelector(".alert-badge.muted")) return;
+  const badges = [...(cards.get(session)?.querySelectorAll(".alert-badge") ?? [])];
+  if (badges.length && badges.every((badge) => badge.classList.contains("muted"))) return;
   if (sentence) announce(sentence);
   if (critical) alarm(critical);
 }
