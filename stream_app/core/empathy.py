@@ -29,6 +29,8 @@ INTERVAL: Final = 1.959963984540054
 SMALLEST_SD: Final = 1e-3
 ENOUGH_SESSIONS: Final = 50
 """Minimum number of ended sessions for a channel to be its own reference."""
+SPREAD: Final = 0.02
+"""Reference sessions whose index differs by less are all alike, so none is better or worse."""
 SHOWN: Final = 4
 """Number of latest opportunities described in a reason."""
 QUOTED: Final = 3

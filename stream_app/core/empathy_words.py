@@ -9,12 +9,10 @@ from typing import Final
 from msgspec import Struct
 
 from stream_app.core.baselines import Baseline, Usual
-from stream_app.core.empathy import SHOWN, DomainEmpathy, EmpathySummary
+from stream_app.core.empathy import SHOWN, SPREAD, DomainEmpathy, EmpathySummary
 
 FEWEST: Final = 2
 """Minimum number of recent opportunities to report; below it the index is reported."""
-SPREAD: Final = 0.02
-"""Reference sessions whose index differs by less are all alike, so none is better or worse."""
 CHANNEL: Final = "this channel"
 NOT_COMPARABLE: Final = "no comparable sessions yet"
 

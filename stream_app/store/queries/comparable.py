@@ -11,8 +11,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.empathy import ENOUGH_SESSIONS
-from stream_app.core.empathy_words import SPREAD
+from stream_app.core.empathy import ENOUGH_SESSIONS, SPREAD
 from stream_app.store.queries.sessions import SessionCard
 from stream_app.store.repository import Store
 from stream_app.store.tables import session_scores, sessions

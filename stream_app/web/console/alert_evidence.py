@@ -1,6 +1,6 @@
 """What an alert is about: the exchanges themselves, and what an answer was expected to do.
 
-Alerts have numbers and no words; the words are read from the transcript by whoever may read it.
+Alerts have numbers and no words: these are read from the transcript, for people who may read it.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -67,7 +67,7 @@ class SessionView:
 
     @property
     def contradicts(self) -> bool:
-        """Whether the place of the index would be an argument against what is shown beside it."""
+        """Whether the place of the index would be an argument against the warning on the page."""
         warned = self.at_risk or self.is_unanswered or self.is_acknowledged
         return warned and self.place is not None and self.place.above >= 1 / 2
 
