@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import Level, Stage
+from stream_app.contracts.scores import Expressed, Level, Stage
 from stream_app.core.heads import Dimension
 from stream_app.core.ports import Encoding, Scorer
 from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
@@ -38,11 +38,18 @@ class Context(Struct, frozen=True):
 
 
 class WordingScore(Struct, frozen=True):
-    """The levels of one wording by mechanism; ``abstained``: those too uncertain to be shown."""
+    """The levels of one wording by mechanism; ``abstained``: those too uncertain to be shown.
+
+    ``answer``, ``lapse``: probabilities that it is a good answer to the client in this
+    conversation, and that it is a lapse; None if the bundle has no such heads, or no text of the
+    client precedes it.
+    """
 
     levels: dict[str, Level]
     abstained: list[str]
     truncated: bool
+    answer: float | None = None
+    lapse: float | None = None
 
 
 def context_of(turns: Sequence[SaidTurn], seq: int, before: int, after: int) -> Context:
@@ -75,10 +82,21 @@ def score_wordings(
     scores = scorer.score(
         [ScoringRequest(turn, Stage.FINAL, neighbours, _NOT_NEEDED) for turn in own]
     )
+    answers = any(turn.role is not role for turn, distance in context.turns if distance < 0)
     return [
-        WordingScore(score.expressed.levels, score.abstained, turn.truncated)
+        WordingScore(
+            score.expressed.levels,
+            score.abstained,
+            turn.truncated,
+            _yes(score.expressed, "answer") if answers else None,
+            _yes(score.expressed, "lapse") if answers else None,
+        )
         for turn, score in zip(own, scores, strict=True)
     ]
+
+
+def _yes(expressed: Expressed, head: str) -> float | None:
+    return (expressed.distribution(head) or {}).get("yes")
 
 
 def _window_turn(role: Role, encoding: Encoding) -> WindowTurn:

@@ -32,7 +32,8 @@ class GoalState(Enum):
 class Goal:
     """A goal about a measure, from one day to another; ``person``: the supervisor.
 
-    ``counsellor``: the pseudonym.
+    ``counsellor``: the pseudonym. ``target``: the mean of the measure to reach; None for goals
+    without one.
     """
 
     goal_id: str
@@ -44,6 +45,7 @@ class Goal:
     ends_on: date
     state: GoalState
     at: datetime
+    target: float | None = None
 
 
 def add(
@@ -54,6 +56,7 @@ def add(
     text: str,
     starts_on: date,
     ends_on: date,
+    target: float | None = None,
 ) -> Goal:
     """Store a goal; check before that the person supervises the counsellor."""
     made = Goal(
@@ -66,6 +69,7 @@ def add(
         ends_on=ends_on,
         state=GoalState.OPEN,
         at=datetime.now(UTC),
+        target=target,
     )
     row: dict[str, Any] = {name: getattr(made, name) for name in Goal.__slots__}
     row["state"] = made.state.value

@@ -711,6 +711,7 @@ coaching_goals = Table(
     Column("ends_on", Date, nullable=False),
     Column("state", String(10), nullable=False),
     Column("at", UtcDateTime, nullable=False),
+    Column("target", Double),
 )
 """``goal`` is encrypted with a key of its own, under ``goal_id``, as the reasons of mutes are."""
 

@@ -1,13 +1,15 @@
-"""Coaching goals: who may set one, and the measure before and since.
+"""Coaching goals: who may set one, the measure before and since, and whether it changed.
 
-The unit is the session, and means are by model, as on the counsellor's page of development. A
-difference does not show that the coaching caused it.
+The unit is the session, and means are by model, as on the counsellor's page of development. The
+first statement about a change comes after four weeks. A difference does not show that the coaching
+caused it.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from enum import Enum
 from statistics import fmean
 from typing import Annotated, Final
 
@@ -25,10 +27,15 @@ from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import InvalidJudgement, NotFound
 from stream_app.store.tables import ROLLED_UP
 from stream_app.web.services import Services
-from stream_app.web.trends import MIN_SESSIONS, interval
+from stream_app.web.trends import MIN_SESSIONS, difference, interval
 
 FEWEST_DAYS: Final = 28
-"""Sessions of at least this many days before a goal are compared with those since."""
+"""Sessions of at least this many days before a goal are compared with those since; and nothing is
+said about a change before as many days have passed."""
+Target = Annotated[
+    float,
+    Field(ge=0, le=100, allow_inf_nan=False, description="Mean of the measure to reach"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +49,48 @@ class MeanOf:
     high: float | None
 
 
+class Reached(Enum):
+    """How the mean since the goal stands to the target, going from the baseline.
+
+    ``unclear``: the target lies within the interval of the mean since.
+    """
+
+    YES = "yes"
+    UNCLEAR = "unclear"
+    NO = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Difference of the means since and before the goal, with Welch's 95 % interval."""
+
+    bundle: Annotated[str, Field(description="The model that scored both times")]
+    baseline: float
+    since: float
+    difference: float
+    low: float
+    high: float
+    target: Annotated[Reached | None, Field(description="None without a target")]
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes no change."""
+        return self.low > 0 or self.high < 0
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A goal with the means of its measure; ``since`` ends with the goal."""
+    """A goal with the means of its measure; ``since`` ends with the goal.
+
+    ``changes``: by model; empty before ``due``, and of models with too few sessions at either time.
+    """
 
     goal: Goal
     compared_from: Annotated[date, Field(description="First day of the time before the goal")]
     before: list[MeanOf]
     since: list[MeanOf]
+    due: Annotated[date, Field(description="First day with a statement about a change")]
+    changes: list[Change]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +111,7 @@ def add(
     text: str,
     starts_on: date,
     ends_on: date,
+    target: float | None = None,
 ) -> Goal:
     """Set a goal for a counsellor whose sessions the supervisor reads; audited.
 
@@ -84,7 +126,9 @@ def add(
     if ends_on <= starts_on:
         raise InvalidJudgement("a goal ends after it starts")
     record_read(services, person, counsellor)
-    return coaching_goals.add(services.store, person, counsellor, measure, text, starts_on, ends_on)
+    return coaching_goals.add(
+        services.store, person, counsellor, measure, text, starts_on, ends_on, target
+    )
 
 
 def record_read(services: Services, person: Person, counsellor: str) -> None:
@@ -113,22 +157,45 @@ def sessions_around(services: Services, person: Person, goal: Goal) -> Sessions:
     )
 
 
-def progress(goal: Goal, around: Sessions) -> Progress:
-    """The means of the goal's measure before it and since."""
+def progress(goal: Goal, around: Sessions, today: date) -> Progress:
+    """The means of the goal's measure before it and since, and the changes."""
+    before = _values(around.before, goal.measure)
+    since = _values(around.since, goal.measure)
+    due = goal.starts_on + min(timedelta(days=FEWEST_DAYS), date.max - goal.starts_on)
     return Progress(
         goal,
         around.compared_from,
-        _means(around.before, goal.measure),
-        _means(around.since, goal.measure),
+        _means(before),
+        _means(since),
+        due,
+        _changes(before, since, goal.target) if today >= due else [],
     )
 
 
-def _means(found: Sequence[MeasuredSession], measure: str) -> list[MeanOf]:
-    values: dict[str, list[float]] = defaultdict(list)
+def baselines(found: Sequence[MeasuredSession]) -> dict[str, float]:
+    """The mean of each measure over the sessions of the model that scored the latest one."""
+    if not found:
+        return {}
+    latest = found[-1].bundle
+    own = [session for session in found if session.bundle == latest]
+    values = {name: _values(own, name).get(latest, []) for name in ROLLED_UP}
+    return {name: fmean(some) for name, some in values.items() if len(some) >= MIN_SESSIONS}
+
+
+_Values = dict[str, list[float]]
+"""Values of sessions by the model that scored them."""
+
+
+def _values(found: Sequence[MeasuredSession], measure: str) -> _Values:
+    values: _Values = defaultdict(list)
     for session in found:
         if measure in session.measures:
             values[session.bundle].append(session.measures[measure] / SCALE)
-    return [_mean(bundle, some) for bundle, some in sorted(values.items())]
+    return dict(sorted(values.items()))
+
+
+def _means(values: _Values) -> list[MeanOf]:
+    return [_mean(bundle, some) for bundle, some in values.items()]
 
 
 def _mean(bundle: str, values: Sequence[float]) -> MeanOf:
@@ -137,3 +204,29 @@ def _mean(bundle: str, values: Sequence[float]) -> MeanOf:
         return MeanOf(bundle, n, None, None, None)
     low, high = interval(values)
     return MeanOf(bundle, n, fmean(values), low, high)
+
+
+def _changes(before: _Values, since: _Values, target: float | None) -> list[Change]:
+    return [
+        _change(bundle, before[bundle], some, target)
+        for bundle, some in since.items()
+        if min(len(some), len(before.get(bundle, ()))) >= MIN_SESSIONS
+    ]
+
+
+def _change(
+    bundle: str, before: Sequence[float], since: Sequence[float], target: float | None
+) -> Change:
+    baseline, now = fmean(before), fmean(since)
+    change, low, high = difference(since, before)
+    reached = None if target is None else _reached(baseline, interval(since), target)
+    return Change(bundle, baseline, now, change, low, high, reached)
+
+
+def _reached(baseline: float, since: tuple[float, float], target: float) -> Reached:
+    """Whether the mean since has reached the target; a goal may be to lower a measure."""
+    low, high = since
+    beyond, short = (low >= target, high < target)
+    if target < baseline:
+        beyond, short = (high <= target, low > target)
+    return Reached.YES if beyond else Reached.NO if short else Reached.UNCLEAR

@@ -92,3 +92,17 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     mean, n = fmean(values), len(values)
     margin = float(stdtrit(n - 1, 0.975)) * stdev(values, mean) / math.sqrt(n)
     return mean - margin, mean + margin
+
+
+def difference(after: Sequence[float], before: Sequence[float]) -> tuple[float, float, float]:
+    """Difference of two means with Welch's 95 % interval; each needs at least two values."""
+    from scipy.special import stdtrit  # noqa: PLC0415  # takes half a second
+
+    squared = [stdev(values) ** 2 / len(values) for values in (after, before)]
+    change, total = fmean(after) - fmean(before), sum(squared)
+    if total == 0:
+        return change, change, change
+    terms = zip(squared, (len(after), len(before)), strict=True)
+    freedom = total**2 / sum(each**2 / (n - 1) for each, n in terms)
+    margin = float(stdtrit(freedom, 0.975)) * math.sqrt(total)
+    return change, change - margin, change + margin

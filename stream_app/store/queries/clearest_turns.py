@@ -26,13 +26,14 @@ TURNS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class ClearTurn:
-    """A turn that expresses the mechanism; ``level`` as in the wire contract."""
+    """A turn that expresses the mechanism; ``expressed`` as in the wire contract."""
 
     session_id: str
     seq: int
     bundle: str
     occurred_at: datetime
-    level: dict[str, Any]
+    expressed: dict[str, Any]
+    abstained: list[str]
 
 
 def before_session(
@@ -91,7 +92,8 @@ def before_session(
                 row["seq"],
                 row["bundle"],
                 row["occurred_at"],
-                row["expressed"][mechanism],
+                row["expressed"],
+                row["abstained"],
             )
             for row in connection.execute(query).mappings()
             if mechanism not in row["abstained"]

@@ -1,7 +1,6 @@
 """A counsellor's levels over many sessions, without text."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -33,12 +32,13 @@ class TurnLevels:
 class LevelsInFull:
     """``expressed`` as in the wire contract.
 
-    ``client_said``: characters of client text since the previous counsellor turn.
+    ``asked``: the largest opportunity of the client turns since the previous counsellor turn; None
+    if there is none, or turns between them have no score.
     """
 
     turn: TurnLevels
     expressed: dict[str, Any]
-    client_said: int
+    asked: float | None
 
 
 def of_counsellor(store: Store, scope: Scope, speaker: str, since: datetime) -> list[TurnLevels]:
@@ -64,21 +64,30 @@ def of_counsellor(store: Store, scope: Scope, speaker: str, since: datetime) -> 
 def in_full(store: Store, chosen: Sequence[TurnLevels]) -> list[LevelsInFull]:
     """The same turns with all that is stored of their mechanisms; for a few sessions."""
     given = {IDS: sorted({turn.session_id for turn in chosen})}
+    expressed: dict[tuple[str, int, str], dict[str, Any]] = {}
+    asked: dict[tuple[str, int, str], float | None] = {}
+    pending: dict[tuple[str, str], tuple[int, float | None]] = {}
     with store.reading() as connection:
-        expressed = {
-            (session_id, seq, bundle): value
-            for session_id, seq, bundle, value in connection.execute(_EXPRESSED, given)
-        }
-        chars = _client_chars(connection, given)
+        for session_id, seq, bundle, role, said, client in connection.execute(_SCORES, given):
+            last, so_far = pending.get((session_id, bundle), (-1, None))
+            so_far = so_far if seq == last + 1 else None
+            if role == Role.CLIENT.value:
+                so_far = max(filter(None, (so_far, opportunity(client))), default=None)
+                pending[session_id, bundle] = seq, so_far
+            else:
+                expressed[session_id, seq, bundle] = said
+                asked[session_id, seq, bundle] = so_far
+                pending[session_id, bundle] = seq, None
     return [
-        LevelsInFull(
-            turn,
-            expressed[turn.session_id, turn.seq, turn.bundle],
-            chars.get((turn.session_id, turn.seq), 0),
-        )
+        LevelsInFull(turn, expressed[key], asked[key])
         for turn in chosen
-        if (turn.session_id, turn.seq, turn.bundle) in expressed  # else erased meanwhile
+        if (key := (turn.session_id, turn.seq, turn.bundle)) in expressed  # else erased meanwhile
     ]
+
+
+def opportunity(client: Mapping[str, Mapping[str, float]]) -> float | None:
+    """How much a client turn calls for empathy, by its stored heads; None without the head."""
+    return client.get("opportunity", {}).get("yes")
 
 
 def _present(levels: Sequence[int | None]) -> dict[str, int]:
@@ -118,37 +127,15 @@ def _of_counsellor(scope: Scope) -> sa.Select[Any]:
     )
 
 
-_EXPRESSED: Final = sa.select(
-    turn_scores.c.session_id, turn_scores.c.seq, turn_scores.c.bundle, turn_scores.c.expressed
-).where(
-    any_of(turn_scores.c.session_id, IDS),
-    turn_scores.c.role == Role.COUNSELLOR.value,
-    turn_scores.c.stage == Stage.FINAL.value,
-)
-_LENGTHS: Final = (
+_SCORES: Final = (
     sa.select(
-        turns.c.session_id,
-        turns.c.seq,
-        turns.c.role,
-        sa.case(
-            (turns.c.text.is_(None), 0),
-            else_=sa.func.coalesce(turns.c.chars, sa.func.length(turns.c.text)),
-        ),
+        turn_scores.c.session_id,
+        turn_scores.c.seq,
+        turn_scores.c.bundle,
+        turn_scores.c.role,
+        turn_scores.c.expressed,
+        turn_scores.c.client,
     )
-    .where(any_of(turns.c.session_id, IDS))
-    .order_by(turns.c.session_id, turns.c.seq)
+    .where(any_of(turn_scores.c.session_id, IDS), turn_scores.c.stage == Stage.FINAL.value)
+    .order_by(turn_scores.c.session_id, turn_scores.c.seq)
 )
-
-
-def _client_chars(
-    connection: sa.Connection, given: dict[str, list[str]]
-) -> dict[tuple[str, int], int]:
-    """By counsellor turn, characters of client text since the previous counsellor turn."""
-    chars: dict[tuple[str, int], int] = {}
-    pending: dict[str, int] = defaultdict(int)
-    for session_id, seq, role, length in connection.execute(_LENGTHS, given):
-        if role == Role.CLIENT.value:
-            pending[session_id] += length
-        else:
-            chars[session_id, seq] = pending.pop(session_id, 0)
-    return chars

@@ -1,6 +1,6 @@
 """Coaching goals, private to a supervisor and a counsellor: everybody else gets 404."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
@@ -13,7 +13,7 @@ from stream_app.store.roles import Right
 from stream_app.web import goal_progress
 from stream_app.web.api.fields import Identifier, Note
 from stream_app.web.auth import CurrentPerson, Reader, Supervisor, needs
-from stream_app.web.goal_progress import Progress
+from stream_app.web.goal_progress import Progress, Target
 from stream_app.web.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
 
@@ -30,6 +30,7 @@ class NewGoal(BaseModel):
     goal: Annotated[Note, Field(description="Redacted like the text of turns")]
     starts_on: date
     ends_on: date
+    target: Target | None = None
 
 
 class GoalEnd(BaseModel):
@@ -46,7 +47,14 @@ def set_goal(services: ServicesDep, person: Supervisor, new: NewGoal) -> Goal:
     """Set a goal for a counsellor whose sessions you may read. Audited."""
     with as_http_errors():
         return goal_progress.add(
-            services, person, new.counsellor, new.measure, new.goal, new.starts_on, new.ends_on
+            services,
+            person,
+            new.counsellor,
+            new.measure,
+            new.goal,
+            new.starts_on,
+            new.ends_on,
+            new.target,
         )
 
 
@@ -61,11 +69,12 @@ def list_goals(services: ServicesDep, person: Reader) -> list[Goal]:
 @router.get("/{goal_id}")
 @needs(Right.READ_TEXT)
 def one_goal(services: ServicesDep, person: CurrentPerson, goal_id: Identifier) -> Progress:
-    """One goal with the means of its measure before it and since. Audited."""
+    """One goal with the means of its measure before it and since, and the change. Audited."""
     with as_http_errors():
         goal = coaching_goals.one(services.store, person, goal_id)
     goal_progress.record_read(services, person, goal.counsellor)
-    return goal_progress.progress(goal, goal_progress.sessions_around(services, person, goal))
+    around = goal_progress.sessions_around(services, person, goal)
+    return goal_progress.progress(goal, around, datetime.now(UTC).date())
 
 
 @router.post("/{goal_id}/end")

@@ -1,6 +1,6 @@
 """Signing in and out, and the choice of appearance."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -20,7 +20,8 @@ from stream_app.web.security import is_https
 from stream_app.web.services import Services, ServicesDep
 
 YEAR = 365 * 24 * 3600
-ADMIN_HOME = "/admin"
+HOMES: Final = {PersonRole.ADMIN: "/admin", PersonRole.COUNSELLOR: "/me"}
+"""Where people begin who asked for no page; others begin at the wall."""
 SAME_SITE = [Depends(require_same_site)]
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -39,7 +40,7 @@ async def sign_in(
     password: Annotated[str, Form()],
     to: Annotated[str, Form()] = "/",
 ) -> Response:
-    """Sign in and redirect to the page that was requested."""
+    """Sign in and redirect to the page that was requested, otherwise to the role's home."""
     address = address_of_client(request)
 
     def check_password() -> tuple[Person, str] | None:
@@ -51,8 +52,7 @@ async def sign_in(
         return _form(request, services, to, refused=True)
     person, token = found
     remember_sign_in(request, token)
-    home = ADMIN_HOME if person.role is PersonRole.ADMIN and to == "/" else local_path(to)
-    return RedirectResponse(home, status_code=303)
+    return RedirectResponse(first_page(person, to), status_code=303)
 
 
 @router.post("/sign-out", dependencies=SAME_SITE)
@@ -94,6 +94,12 @@ def _form(request: Request, services: Services, to: str, *, refused: bool = Fals
         refused=refused,
         single_sign_on=services.identity_provider is not None,
     )
+
+
+def first_page(person: Person, to: str) -> str:
+    """The page after the sign-in: the one that was requested, or the role's home."""
+    wanted = local_path(to)
+    return HOMES.get(person.role, wanted) if wanted == "/" else wanted
 
 
 def local_path(address: str) -> str:

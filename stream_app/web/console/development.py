@@ -29,6 +29,7 @@ from stream_app.web.console.analytics import USUAL, Day, as_day
 from stream_app.web.console.counsellor import elsewhere, read_counsellor
 from stream_app.web.console.figures import figures
 from stream_app.web.console.rendering import render
+from stream_app.web.goal_progress import FEWEST_DAYS, baselines
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.trends import MIN_SESSIONS, interval
 
@@ -124,8 +125,16 @@ def _page(
         goals=coaching_goals.find(services.store, person, speaker),
         today=datetime.now(UTC).date(),
         goal_ends=datetime.now(UTC).date() + timedelta(days=GOAL_DAYS),
+        baselines=_baselines(services, scope, speaker),
         synthetic=bundle_info.synthetic(store),
     )
+
+
+def _baselines(services: Services, scope: Scope, speaker: str) -> dict[str, float]:
+    """The measures of the last four weeks, from which a new goal starts."""
+    after = datetime.now(UTC).date() + timedelta(days=1)
+    first = after - timedelta(days=FEWEST_DAYS)
+    return baselines(development.of_counsellor(services.read_store, scope, speaker, first, after))
 
 
 def curves(

@@ -4,7 +4,7 @@ Only the supervisor who set a goal and the counsellor can open it; everybody els
 """
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Form, Request
@@ -21,7 +21,7 @@ from stream_app.web.auth import CurrentPerson, Supervisor
 from stream_app.web.console.development import TOO_FEW, curves
 from stream_app.web.console.figures import figures
 from stream_app.web.console.rendering import render
-from stream_app.web.goal_progress import Sessions
+from stream_app.web.goal_progress import Sessions, Target
 from stream_app.web.http_errors import as_http_errors
 from stream_app.web.path_segments import path_segment
 from stream_app.web.services import ServicesDep
@@ -42,10 +42,11 @@ def add(
     goal: FormNote,
     starts_on: Annotated[date, Form()],
     ends_on: Annotated[date, Form()],
+    target: Annotated[Target | None, Form()] = None,
 ) -> Response:
     """Set a goal for a counsellor of the supervisor's sessions."""
     with as_http_errors():
-        goal_progress.add(services, person, pseudonym, measure, goal, starts_on, ends_on)
+        goal_progress.add(services, person, pseudonym, measure, goal, starts_on, ends_on, target)
     address = f"/counsellors/{path_segment(pseudonym)}/development#goals"
     return RedirectResponse(address, status_code=303)
 
@@ -59,12 +60,14 @@ def goal(
         found = coaching_goals.one(services.store, person, goal_id)
     goal_progress.record_read(services, person, found.counsellor)
     around = goal_progress.sessions_around(services, person, found)
+    today = datetime.now(UTC).date()
     store = services.read_store
     return render(
         request,
         "goal.html",
         person,
-        progress=goal_progress.progress(found, around),
+        progress=goal_progress.progress(found, around, today),
+        today=today,
         own=person.speaker == found.counsellor,
         name=services.people.names_of_speakers().get(found.counsellor),
         figures=list(figures(store, _curves(around, found.measure), TOO_FEW)),

@@ -1,4 +1,4 @@
-"""Practice: a counsellor rewrites a turn of an own past session and sees the levels move.
+"""Practice: a counsellor rewrites a turn of an own past session and sees whether it fits better.
 
 Nothing of it is stored or logged. The audit trail has the read of the turn, as for every page that
 shows text, and does not say what it was for.
@@ -26,7 +26,7 @@ from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.auth import Counsellor
 from stream_app.web.console.evidence import TextSegment, segments
 from stream_app.web.console.rendering import render
-from stream_app.web.feedback.composition import GRADED
+from stream_app.web.feedback.judgements import INTERPRETATIONS, Fit, fit
 from stream_app.web.path_segments import SESSION_ID
 from stream_app.web.practice_model import PracticeScores, PracticeUnavailable, TooManyTries
 from stream_app.web.services import Services, ServicesDep
@@ -38,6 +38,12 @@ MAX_TEXT: Final = 4000
 AROUND: Final = 32
 """Turns that are read before and after the turn: more than a window has, as seqs may have gaps."""
 SMALL_CHANGE: Final = 0.05
+CLEAR_CHANGE: Final = 0.1
+_FITS: Final = {
+    Fit.FITS: "The model takes the rewritten turn for an answer that fits this conversation.",
+    Fit.UNSURE: "The model cannot tell whether the rewritten turn fits this conversation.",
+    Fit.MISSES: "The model doubts that the rewritten turn answers what was said before it.",
+}
 OFF: Final = "Practice is switched off: an administrator can set RAPPORT_PRACTICE=true."
 OTHER_LANGUAGE: Final = "The practice model does not cover the language of this turn."
 
@@ -55,7 +61,7 @@ class Wording:
 class Reading:
     """The model's reading of a mechanism: expected level (0-2) and probability by label.
 
-    Labels of mechanisms that are not graded (``feedback.composition``) are none and some.
+    Levels 1 and 2 of an interpretation are not told apart: the model hardly detects weak ones.
     """
 
     expected: float
@@ -82,6 +88,25 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerMove:
+    """How probably each wording is a good answer to what was said before it."""
+
+    before: float
+    after: float
+    before_fit: Fit
+    after_fit: Fit
+
+    @property
+    def sentence(self) -> str:
+        """Whether the rewritten turn fits this conversation, compared with the turn as said."""
+        change = self.after - self.before
+        if abs(change) < CLEAR_CHANGE:
+            return f"{_FITS[self.after_fit]} It fits about as well as the turn as said."
+        which = "better" if change > 0 else "less well"
+        return f"{_FITS[self.after_fit]} By its reading it fits {which} than the turn as said."
+
+
+@dataclass(frozen=True, slots=True)
 class PracticeTurn:
     """An own turn with the turns around it."""
 
@@ -95,6 +120,14 @@ class PracticeTurn:
         """The turns before it that its score uses."""
         earlier = [turn for turn in self.around if turn.seq < self.turn.seq and not turn.late]
         return earlier[-self.info.before :] if self.info.before else []
+
+    @property
+    def answers(self) -> bool:
+        """Whether a client's words, still stored, precede it."""
+        return any(
+            turn.role is Role.CLIENT and turn.text is not None and turn.seq < self.turn.seq
+            for turn in self.around
+        )
 
 
 @router.get(ADDRESS)
@@ -200,6 +233,7 @@ def _page(
         stored=segments(said, _stored_spans(found)),
         wordings=[_wording(words, each) for words, each in zip((said, text), both, strict=False)],
         moves=_moves(both),
+        answer=_answer_move(both),
         scores=scores,
         max_text=MAX_TEXT,
     )
@@ -248,9 +282,24 @@ def _moves(scores: list[WordingScore]) -> list[Move]:
     ]
 
 
+def _answer_move(scores: list[WordingScore]) -> AnswerMove | None:
+    """None without scores, or where nothing was said that the turn could answer."""
+    if not scores:
+        return None
+    before, after = scores
+    if before.answer is None or after.answer is None:
+        return None
+    return AnswerMove(
+        before.answer,
+        after.answer,
+        fit(before.answer, before.lapse),
+        fit(after.answer, after.lapse),
+    )
+
+
 def _reading(mechanism: str, score: WordingScore) -> Reading:
     level: Level = score.levels[mechanism]
     none, weak, strong = level.probabilities
-    graded = mechanism in GRADED
+    graded = mechanism != INTERPRETATIONS
     labels = [("weak", weak), ("strong", strong)] if graded else [("some", weak + strong)]
     return Reading(weak + 2 * strong, [("none", none), *labels], mechanism in score.abstained)

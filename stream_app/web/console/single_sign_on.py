@@ -12,8 +12,9 @@ from starlette.concurrency import run_in_threadpool
 
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
+from stream_app.store.people import Person
 from stream_app.web.auth import new_sign_in, remember_sign_in
-from stream_app.web.console.account import local_path
+from stream_app.web.console.account import first_page, local_path
 from stream_app.web.console.rendering import render
 from stream_app.web.identity_provider import (
     Attempt,
@@ -74,7 +75,7 @@ async def come_back(
         if error or not code:
             raise SignInRefused("the provider refused the sign-in")
         claims = await provider.finish(attempt, code)
-        token = await run_in_threadpool(_sign_in, services, provider.issuer, claims)
+        person, token = await run_in_threadpool(_sign_in, services, provider.issuer, claims)
     except SignInRefused as problem:
         await run_in_threadpool(_audit_refusal, services, str(problem))
         why = _explained(problem) if isinstance(problem, ClaimMissing) else ""
@@ -83,7 +84,7 @@ async def come_back(
         raise HTTPException(503, str(problem)) from None
     else:
         remember_sign_in(request, token)
-        answer = render(request, "signed_in.html", to=attempt.to)
+        answer = render(request, "signed_in.html", to=first_page(person, attempt.to))
     answer.delete_cookie(
         _cookie_name(request, services),
         secure=is_https(request.scope, services.settings.web_https),
@@ -93,11 +94,11 @@ async def come_back(
     return answer
 
 
-def _sign_in(services: Services, issuer: str, claims: dict[str, object]) -> str:
+def _sign_in(services: Services, issuer: str, claims: dict[str, object]) -> tuple[Person, str]:
     """Find the account and create the token of its cookie."""
     person = account_of(services, issuer, claims)
     audit.record(services.store, person.name, AuditAction.SIGN_IN, detail="single sign-on")
-    return new_sign_in(services, person.name)
+    return person, new_sign_in(services, person.name)
 
 
 def _explained(problem: ClaimMissing) -> str:

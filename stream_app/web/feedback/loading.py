@@ -21,7 +21,8 @@ from stream_app.store.repository import Store
 from stream_app.store.roles import PersonRole
 from stream_app.store.scored_turns import NotFound
 from stream_app.web.feedback import composition
-from stream_app.web.feedback.composition import CounsellorTurn, Feedback, Points, TooEarly
+from stream_app.web.feedback.composition import Feedback, Points, TooEarly
+from stream_app.web.feedback.judgements import CounsellorTurn
 
 PAGE_TURNS: Final = 1000
 RECENT_SESSIONS: Final = 10
@@ -64,7 +65,7 @@ def read_ended(store: Store, person: Person, session_id: str) -> EndedSession:
 
 def ended_session(card: SessionCard, turns: list[TurnRead], person: Person) -> EndedSession:
     """An ended session whose whole transcript was read; the best scores of its bundle suffice."""
-    counsellors = _counsellor_turns(turns, card.bundle)
+    counsellors = _counsellor_turns(turns, card.bundle, gaps=card.withheld_turns > 0)
     own_only = person.role is PersonRole.COUNSELLOR
     shown = [name for name in sorted(counsellors) if not own_only or name == person.speaker]
     return EndedSession(card, turns, counsellors, shown)
@@ -96,8 +97,9 @@ def recent_points(store: Store, levels: Sequence[TurnLevels]) -> tuple[int, Poin
             seq=each.turn.seq,
             text=None,
             levels=levels_of(each.expressed),
+            heads=heads_of(each.expressed),
             abstained=each.turn.abstained,
-            client_said=each.client_said,
+            asked=each.asked,
         )
         for each in turn_levels.in_full(store, chosen)
     ]
@@ -108,6 +110,15 @@ def levels_of(expressed: Mapping[str, Any]) -> dict[str, Level]:
     """Levels of the mechanisms in a stored score."""
     return {
         name: msgspec.convert(expressed[name], Level) for name in MECHANISMS if name in expressed
+    }
+
+
+def heads_of(expressed: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Distributions of the other heads in a stored score."""
+    return {
+        name: part
+        for name, part in expressed.items()
+        if isinstance(part, dict) and "level" not in part
     }
 
 
@@ -127,27 +138,38 @@ def _read(store: Store, scope: Scope, card: SessionCard) -> Iterator[TurnRead]:
         last = found[-1].seq if found else last
 
 
-def _counsellor_turns(read: Iterable[TurnRead], bundle: str) -> dict[str, list[CounsellorTurn]]:
-    """Group counsellor turns by speaker, without those that were not scored."""
+def _counsellor_turns(
+    read: Iterable[TurnRead], bundle: str, *, gaps: bool
+) -> dict[str, list[CounsellorTurn]]:
+    """Group counsellor turns by speaker, without those that were not scored.
+
+    ``gaps``: a missing seq may be a withheld turn, so the turn after it answers no known turn.
+    """
     by_counsellor: dict[str, list[CounsellorTurn]] = defaultdict(list)
-    client_said = 0
+    asked: float | None = None
+    expected = 0
     for turn in read:
-        if turn.role is Role.CLIENT:
-            client_said += len(turn.text or "")
-            continue
+        if turn.unscored is not None or (gaps and turn.seq > expected):
+            asked = None
+        expected = turn.seq + 1
         if turn.unscored is not None:
             continue
         score = turn.score(bundle)
+        if turn.role is Role.CLIENT:
+            opportunity = turn_levels.opportunity(score.client) if score else None
+            asked = max(filter(None, (asked, opportunity)), default=None)
+            continue
         by_counsellor[turn.speaker].append(
             CounsellorTurn(
                 session_id=turn.session_id,
                 seq=turn.seq,
                 text=turn.text,
                 levels=levels_of(score.expressed) if score else {},
+                heads=heads_of(score.expressed) if score else {},
                 abstained=score.abstained if score else (),
                 late=turn.late,
-                client_said=client_said,
+                asked=asked,
             )
         )
-        client_said = 0
+        asked = None
     return by_counsellor

@@ -3,6 +3,7 @@
 from typing import Final
 
 from stream_app.contracts.events import Domain
+from stream_app.web.feedback.judgements import Answer
 from stream_app.web.feedback.phrasings import phrasings
 
 _DESCRIPTIONS: Final = {
@@ -10,48 +11,42 @@ _DESCRIPTIONS: Final = {
     "interpretations": "your own understanding of what the client feels or goes through",
     "explorations": "interest in what the client has not said yet",
 }
-_ADVICE: Final = {
-    "emotional_reactions": "first say what you feel when you read this",
-    "interpretations": "say what you have understood, feelings first, and let them correct you",
-    "explorations": "ask an open question about one thing that they mentioned",
+_CALLED: Final = "What the client had just said may have called for an emotional answer"
+_PASSED_OVER: Final = {
+    Answer.CLOSED_QUESTION: f"{_CALLED}; this line asks a closed question.",
+    Answer.INPUT: f"{_CALLED}; this line informs or advises.",
+    Answer.OTHER: f"{_CALLED}; the model doubts that this line is one.",
 }
-_SPECIFIC_ADVICE: Final = {
-    "emotional_reactions": "name the feeling: a sentence about what moves you says more than "
-    "a general kind word",
-    "explorations": "ask about exactly what they mentioned: a specific question says more than "
-    "a general one",
-}
+_TRY: Final = (
+    "Something to try: first say in your own words what you have understood, and let the client "
+    "correct you."
+)
 ERASED: Final = "The text of some turns has been erased, so their words are not quoted."
+NO_ANSWERS: Final = (
+    "The model that scored these turns does not judge whether an answer fits what the client said, "
+    "so no strength or suggestion is given."
+)
 NO_STRENGTH: Final = (
-    "The model found none of the three mechanisms in the analysed turns. It reads only words and "
+    "The model is not sure enough of any line to quote it as a strength. It reads only words and "
     "may have missed what was there."
 )
 NO_SUGGESTION: Final = "Nothing stands out as a suggestion."
 
 
-def found(mechanism: str, present: int, strong: int | None, judged: int) -> str:
-    """How often a mechanism was expressed; ``strong`` is None if it is not graded."""
+def found(mechanism: str, present: int) -> str:
+    """In how many turns a mechanism was found."""
     what = _DESCRIPTIONS[mechanism]
     if present == 0:
-        return f"In {_turns(judged)} that {_was(judged)} analysed, the model did not find {what}."
-    extent = ""
-    if strong == present:
-        extent = ", each time in specific words" if present > 1 else ", in specific words"
-    elif strong:
-        extent = f", in {strong} of them in specific words"
-    return (
-        f"In {present} of {_turns(judged)} that {_was(judged)} analysed there was {what}{extent}."
-    )
+        return f"The model is not sure of any turn with {what}."
+    return f"In {_turns(present)} there was {what}."
 
 
-def missing(absent: int, present: int, strong: int | None) -> str:
-    """What is missing; empty if nothing is. ``strong`` as in ``found``."""
-    sentences = []
-    if present and absent:
-        sentences.append(f"In {_turns(absent)} the model did not find it.")
-    if strong is not None and present - strong > strong:
-        sentences.append("Where it was present, it was mostly brief or general.")
-    return " ".join(sentences)
+def missing(absent: int) -> str:
+    """How many answers to an emotional message lack it; empty if there are none."""
+    if not absent:
+        return ""
+    which = "a turn that answers" if absent == 1 else f"{absent} turns that answer"
+    return f"In {which} an emotional message, the model did not find it."
 
 
 def typical(mechanism: str, domain: Domain | None) -> str:
@@ -60,26 +55,14 @@ def typical(mechanism: str, domain: Domain | None) -> str:
     return f"It typically sounds like “{first}” or “{second}”"
 
 
-def strength(mechanism: str, present: int, judged: int) -> str:
-    """The mechanism that was expressed most often."""
-    return f"Expressed most often, in {present} of {_turns(judged)}: {_DESCRIPTIONS[mechanism]}."
+def strength(mechanism: str, present: int) -> str:
+    """The mechanism that was found most often."""
+    return f"Found most often, in {_turns(present)}: {_DESCRIPTIONS[mechanism]}."
 
 
-def missing_suggestion(mechanism: str, absent: int, judged: int, domain: Domain | None) -> str:
-    """The suggestion for a mechanism that was mostly absent."""
-    return (
-        f"In {absent} of {_turns(judged)} the model did not find {_DESCRIPTIONS[mechanism]}. "
-        f"Something to try: {_ADVICE[mechanism]}, for example “{phrasings(mechanism, domain)[0]}”"
-    )
-
-
-def fuller_suggestion(mechanism: str, domain: Domain | None) -> str:
-    """The suggestion for a mechanism that was mostly expressed in general words."""
-    return (
-        f"There was {_DESCRIPTIONS[mechanism]}, mostly brief or general. "
-        f"Something to try: {_SPECIFIC_ADVICE[mechanism]}, for example "
-        f"“{phrasings(mechanism, domain)[1]}”"
-    )
+def suggestion(how: Answer) -> str:
+    """The suggestion for an answer that passes over what the client said."""
+    return f"{_PASSED_OVER[how]} {_TRY}"
 
 
 def too_few(fewest: int) -> str:

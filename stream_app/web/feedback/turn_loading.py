@@ -8,10 +8,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
 from stream_app.contracts.events import Approach, Role
-from stream_app.contracts.scores import MECHANISMS, Expressed, Level
+from stream_app.contracts.scores import MECHANISMS, Expressed
 from stream_app.core.empathy import DomainEmpathy, turn_value
 from stream_app.core.exchanges import Heard, opportunities
 from stream_app.store import audit
@@ -25,7 +23,8 @@ from stream_app.store.queries.transcripts import ScoreOfTurn
 from stream_app.store.repository import Store
 from stream_app.store.roles import PersonRole
 from stream_app.web.feedback import loading, turns
-from stream_app.web.feedback.composition import GRADED, TurnRef, clarity, quote_words
+from stream_app.web.feedback.composition import quote_turn, showing
+from stream_app.web.feedback.judgements import CounsellorTurn
 from stream_app.web.feedback.loading import EndedSession
 from stream_app.web.feedback.turns import OwnWords, TurnFeedback
 
@@ -94,9 +93,7 @@ def _heard(ended: EndedSession, here: DomainEmpathy) -> Iterator[Heard]:
 
 def _decoded(role: Role, score: ScoreOfTurn) -> _Scores:
     expressed = Expressed(loading.levels_of(score.expressed))
-    for name, part in score.expressed.items():
-        if isinstance(part, dict) and "level" not in part:
-            expressed[name] = part
+    expressed.update(loading.heads_of(score.expressed))
     return _Scores(role, expressed, score.client)
 
 
@@ -122,27 +119,31 @@ def _own_words(
         store, person.name, AuditAction.READ_TRANSCRIPT, read, "own words for feedback"
     )
     return {
-        name: [words for turn in found if (words := _quoted(store, person.scope, turn))]
+        name: [words for turn in found if (words := _quoted(store, person.scope, turn, name))]
         for name, found in chosen.items()
     }
 
 
 def _clearest(mechanism: str, turns: list[ClearTurn]) -> list[ClearTurn]:
-    """The clearest turns; of graded mechanisms only those with the highest level."""
-    levels = [(turn, msgspec.convert(turn.level, Level)) for turn in turns]
-    lowest = 2 if mechanism in GRADED else 1
-    kept = [
-        (clarity(mechanism, level), n)
-        for n, (_, level) in enumerate(levels)
-        if level.level >= lowest
-    ]
-    return [turns[n] for _, n in sorted(kept)[:OWN_WORDS]]
+    """The turns that may be quoted as examples, the most probably good answer first."""
+    by_ref = {(turn.session_id, turn.seq): turn for turn in turns}
+    found = showing(mechanism, [_counsellor_turn(turn, None) for turn in turns])
+    return [by_ref[turn.session_id, turn.seq] for turn in found[:OWN_WORDS]]
 
 
-def _quoted(store: Store, scope: Scope, turn: ClearTurn) -> OwnWords | None:
+def _quoted(store: Store, scope: Scope, turn: ClearTurn, mechanism: str) -> OwnWords | None:
     """The turn's words that express the mechanism; None if its text cannot be read."""
     read = transcripts.read(store, scope, turn.session_id, only_seq=turn.seq, limit=1)
-    ref = TurnRef(turn.session_id, turn.seq)
-    level = msgspec.convert(turn.level, Level)
-    quote = quote_words(ref, read[0].text, level) if read else None
-    return OwnWords(ref, turn.occurred_at, quote.words) if quote is not None else None
+    quote = quote_turn(_counsellor_turn(turn, read[0].text), mechanism) if read else None
+    return OwnWords(quote.turn, turn.occurred_at, quote.words) if quote is not None else None
+
+
+def _counsellor_turn(turn: ClearTurn, text: str | None) -> CounsellorTurn:
+    return CounsellorTurn(
+        session_id=turn.session_id,
+        seq=turn.seq,
+        text=text,
+        levels=loading.levels_of(turn.expressed),
+        heads=loading.heads_of(turn.expressed),
+        abstained=turn.abstained,
+    )

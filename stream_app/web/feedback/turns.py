@@ -1,9 +1,8 @@
 """Feedback on each counsellor turn: the words that express a mechanism, and what is missing.
 
 A mechanism is missing where the client's turn was an empathic opportunity (``core.exchanges``) and
-no counsellor turn of the exchange expresses it. If the head abstained on one of these turns, or it
-has no score, the model cannot tell, and nothing is called missing. As in ``composition``,
-interpretations are either present or absent, and no level is called strong or brief.
+every counsellor turn of the exchange passes over it and lacks the mechanism (``judgements``). Where
+the model cannot tell, nothing is called missing, and no turn is called empty.
 
 For a missing mechanism there are two ways in which it typically sounds: the counsellor's own
 clearest words in earlier sessions, otherwise general phrasings (``phrasings``).
@@ -15,10 +14,10 @@ from datetime import datetime
 from typing import Final
 
 from stream_app.contracts.events import Domain
-from stream_app.contracts.scores import MECHANISMS, Level, Span
+from stream_app.contracts.scores import MECHANISMS, Span
 from stream_app.core.exchanges import Opportunity
 from stream_app.core.heads import title_of
-from stream_app.web.feedback.composition import CounsellorTurn, TurnRef
+from stream_app.web.feedback.judgements import CounsellorTurn, Finding, TurnRef, finding, missed
 from stream_app.web.feedback.phrasings import phrasings
 
 WAYS: Final = 2
@@ -57,7 +56,7 @@ class TurnFeedback:
 
     ``shown``: text spans by mechanism that the turn expresses, an empty list where no words stand
     out. ``answers``: seq of the client turn that was the opportunity, at the last turn of its
-    answer; None elsewhere. ``unsure``: mechanisms on which the model abstained.
+    answer; None elsewhere. ``unsure``: mechanisms of which the model cannot tell.
     """
 
     turn: TurnRef
@@ -112,30 +111,23 @@ def compose(
             TurnFeedback(
                 turn=TurnRef(turn.session_id, turn.seq),
                 text=turn.text,
-                shown={name: level.rationale for name, level in _present(turn).items()},
+                shown=_shown(turn),
                 missing=lacking,
                 answers=asked.get(turn.seq) if turn.seq in missing else None,
-                unsure=tuple(name for name in MECHANISMS if name in turn.abstained),
+                unsure=tuple(name for name in MECHANISMS if finding(turn, name) is Finding.UNSURE),
                 scored=bool(turn.levels) and not turn.late,
             )
         )
     return found
 
 
-def _present(turn: CounsellorTurn) -> dict[str, Level]:
-    if turn.late:
-        return {}
-    return {
-        name: level
-        for name, level in turn.levels.items()
-        if level.level > 0 and name not in turn.abstained
-    }
+def _shown(turn: CounsellorTurn) -> dict[str, list[Span]]:
+    found = [name for name in MECHANISMS if finding(turn, name) is Finding.PRESENT]
+    return {name: turn.levels[name].rationale if name in turn.levels else [] for name in found}
 
 
 def _lacks(turn: CounsellorTurn, mechanism: str) -> bool:
-    level = turn.levels.get(mechanism)
-    known = level is not None and mechanism not in turn.abstained and not turn.late
-    return known and level is not None and level.level == 0
+    return missed(turn) is not None and finding(turn, mechanism) is Finding.ABSENT
 
 
 def _ways(mechanism: str, own: Sequence[OwnWords], domain: Domain | None, place: int) -> list[Way]:

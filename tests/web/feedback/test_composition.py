@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import MECHANISMS, Level, SessionStatus
 from stream_app.web.feedback import composition
-from stream_app.web.feedback.composition import CounsellorTurn, Feedback, TurnRef
+from stream_app.web.feedback.composition import Feedback
+from stream_app.web.feedback.judgements import CounsellorTurn, Finding, TurnRef, finding, missed
 
 RATING_WORDS = re.compile(
     r"\b(good|bad|poor|weak|strong|excellent|great|fail\w*|wrong(?!\?)|better|worse|score\w*)\b",
@@ -23,16 +24,38 @@ def level(value: int, *spans: tuple[int, int], sure: float = 0.8) -> Level:
     return Level(value, [sure if i == value else rest for i in range(3)], list(spans))
 
 
+def heads(
+    answer: float = 0.8,
+    lapse: float = 0.3,
+    opened: float = 0.0,
+    closed: float = 0.0,
+    reflection: float = 0.0,
+    **strategy: float,
+) -> dict[str, dict[str, float]]:
+    return {
+        "answer": {"no": 1 - answer, "yes": answer},
+        "lapse": {"no": 1 - lapse, "yes": lapse},
+        "question": {"none": 1 - opened - closed, "closed": closed, "open": opened},
+        "reflection": {"none": 1 - reflection, "simple": reflection, "complex": 0.0},
+        **({"strategy": strategy} if strategy else {}),
+    }
+
+
+GOOD = heads()
+FORM = heads(answer=0.1, lapse=0.9, closed=0.8)
+
+
 def turn(
     seq: int, er: int = 0, ip: int = 0, ex: int = 0, text: str | None = "x" * 40, **changes: object
 ) -> CounsellorTurn:
+    """A good answer if it has any mechanism, otherwise a question for the form."""
     levels = {
         name: level(value, (0, 10)) if value else level(0)
         for name, value in zip(MECHANISMS, (er, ip, ex), strict=True)
     }
-    return CounsellorTurn(
-        **{"session_id": "s", "seq": seq, "text": text, "levels": levels} | changes
-    )  # type: ignore[arg-type]
+    good = heads(opened=0.9 if ex else 0.0) if er or ip or ex else FORM
+    given = {"session_id": "s", "seq": seq, "text": text, "levels": levels, "heads": good}
+    return CounsellorTurn(**given | {"asked": 0.9} | changes)  # type: ignore[arg-type]
 
 
 def of(*turns: CounsellorTurn, status: SessionStatus = SessionStatus.CLOSED) -> Feedback:
@@ -52,9 +75,19 @@ counsellor_turns = st.lists(
         seq=st.integers(0, 500),
         text=st.none() | st.text(max_size=60),
         levels=st.dictionaries(st.sampled_from(MECHANISMS), levels),
-        abstained=st.lists(st.sampled_from([*MECHANISMS, "strategy"]), unique=True),
+        heads=st.just({})
+        | st.builds(
+            heads,
+            st.floats(0, 1),
+            st.floats(0, 1),
+            st.floats(0, 0.5),
+            st.floats(0, 0.5),
+            st.floats(0, 1),
+        )
+        | st.sampled_from([GOOD, FORM]),
+        abstained=st.lists(st.sampled_from([*MECHANISMS, "strategy", "question"]), unique=True),
         late=st.booleans(),
-        client_said=st.integers(0, 200),
+        asked=st.none() | st.floats(0, 1),
     ),
     max_size=12,
     unique_by=lambda item: item.seq,
@@ -74,23 +107,25 @@ def test_feedback_is_supported_by_the_scores(
     feedback = composition.compose("s", "h", SessionStatus.IDLE, turns, domain, withheld)
     by_seq = {item.seq: item for item in turns}
 
-    def judged(name: str, seq: int) -> Level:
-        item = by_seq[seq]
-        assert name not in item.abstained
-        assert not item.late
-        return item.levels[name]
-
+    praised, criticised = set(), set()
     for part in feedback.mechanisms:
         assert 0 <= part.present <= part.judged
         for quote in part.quotes:
-            assert judged(part.mechanism, quote.turn.seq).level > 0
+            assert finding(by_seq[quote.turn.seq], part.mechanism) is Finding.PRESENT
+            praised.add(quote.turn.seq)
         for ref in part.turns:
-            assert judged(part.mechanism, ref.seq).level == 0
+            assert finding(by_seq[ref.seq], part.mechanism) is Finding.ABSENT
+            assert part.mechanism not in by_seq[ref.seq].abstained
+            criticised.add(ref.seq)
     strength, suggestion = feedback.points.strength, feedback.points.suggestion
     if strength:
-        assert judged(strength.mechanism, strength.turn.seq).level > 0
+        assert finding(by_seq[strength.turn.seq], strength.mechanism) is Finding.PRESENT
+        praised.add(strength.turn.seq)
     if suggestion:
-        assert judged(suggestion.mechanism, suggestion.turn.seq).level < 2
+        assert missed(by_seq[suggestion.turn.seq]) is not None
+        criticised.add(suggestion.turn.seq)
+    assert not praised & criticised
+    assert not any(by_seq[seq].late for seq in praised | criticised)
     points = [p for p in (strength, suggestion) if p]
     for quote in [q for m in feedback.mechanisms for q in m.quotes] + [
         p.quote for p in points if p.quote
@@ -120,7 +155,7 @@ def test_sentences_are_short_and_do_not_rate(
     for sentence in sentences(feedback):
         assert not RATING_WORDS.search(sentence), sentence
         assert len(sentence) < 320
-        assert "None" not in sentence.replace("None of the three", "")
+        assert "None" not in sentence
 
 
 def test_an_open_session_has_no_feedback() -> None:
@@ -128,69 +163,97 @@ def test_an_open_session_has_no_feedback() -> None:
         of(turn(1), status=SessionStatus.OPEN)
 
 
-def test_the_most_frequent_mechanism_is_the_strength_and_the_rarest_the_suggestion() -> None:
-    feedback = of(turn(1, er=1, ip=2), turn(3, er=1, ip=1), turn(5), turn(7, ip=1, ex=1))
+def test_the_most_frequent_mechanism_is_the_strength_and_the_worst_lapse_the_suggestion() -> None:
+    worse = heads(answer=0.1, lapse=0.95, closed=0.8)
+    feedback = of(
+        turn(1, er=1, ip=2), turn(3, er=1, ip=1), turn(5), turn(7, ip=1, ex=1), turn(9, heads=worse)
+    )
     strength, suggestion = feedback.points.strength, feedback.points.suggestion
     assert strength
     assert (strength.mechanism, strength.turn) == (IP, TurnRef("s", 1))
     assert suggestion
-    assert suggestion.mechanism == EX
+    assert suggestion.turn == TurnRef("s", 9)
+    assert "asks a closed question" in suggestion.text
 
 
-def test_the_suggestion_refers_to_the_turn_after_the_longest_client_text() -> None:
-    feedback = of(
-        turn(1, er=2, client_said=0), turn(3, er=2, client_said=60), turn(5, er=2, client_said=9)
-    )
-    assert feedback.points.suggestion
-    assert feedback.points.suggestion.turn == TurnRef("s", 3)
+def test_the_best_answer_is_quoted_first() -> None:
+    feedback = of(turn(1, ip=2), turn(3, ip=1, heads=heads(answer=0.9)), turn(5, ip=2))
+    assert [quote.turn.seq for quote in feedback.mechanisms[1].quotes] == [3, 1]
 
 
-def test_mostly_general_words_give_a_suggestion_to_be_specific() -> None:
-    feedback = of(*(turn(seq, er=2, ip=2, ex=1) for seq in (1, 3, 5)))
-    assert feedback.points.suggestion
-    assert feedback.points.suggestion.mechanism == EX
-    assert "brief or general" in feedback.points.suggestion.text
-
-
-def test_weak_and_strong_interpretations_get_the_same_feedback() -> None:
-    """The model hardly ever detects weak interpretations, so their level is not mentioned."""
-    weak = of(*(turn(seq, er=2, ip=1, ex=2) for seq in (1, 3, 5)))
+def test_weak_and_strong_levels_get_the_same_feedback() -> None:
+    weak = of(*(turn(seq, er=1, ip=1, ex=1) for seq in (1, 3, 5)))
     strong = of(*(turn(seq, er=2, ip=2, ex=2) for seq in (1, 3, 5)))
     assert sentences(weak) == sentences(strong)
     assert weak.points.suggestion is None
-    assert weak.mechanisms[1].present == 3
-    assert not re.search("brief|general|specific", weak.mechanisms[1].found)
+    assert "Nothing stands out" in weak.points.notes[0]
 
 
-def test_level_two_does_not_break_ties_for_interpretations() -> None:
-    feedback = of(*(turn(seq, er=1, ip=2, ex=2) for seq in (1, 3, 5)))
+def test_a_form_question_is_no_exploration() -> None:
+    """The level alone says nothing: the head gives it to "Are you pregnant?"."""
+    feedback = of(*(turn(seq, ex=2, heads=FORM) for seq in (1, 3, 5)))
+    assert feedback.points.strength is None
+    assert all(not part.quotes for part in feedback.mechanisms)
+    assert feedback.points.suggestion
+
+
+def test_an_open_question_that_does_not_fit_is_neither_praised_nor_criticised() -> None:
+    misplaced = heads(answer=0.1, lapse=0.9, opened=0.9)
+    feedback = of(*(turn(seq, ex=2, heads=misplaced) for seq in (1, 3, 5)))
+    assert (feedback.points.strength, feedback.points.suggestion) == (None, None)
+    assert [part.judged for part in feedback.mechanisms] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        heads(answer=0.47, lapse=0.38, reflection=0.9),
+        heads(answer=0.47, lapse=0.38, restatement_or_paraphrasing=0.4, reflection_of_feelings=0.3),
+    ],
+)
+def test_reflections_show_understanding(shown: dict[str, dict[str, float]]) -> None:
+    feedback = of(*(turn(seq, heads=shown) for seq in (1, 3, 5)))
+    assert feedback.mechanisms[1].present == 3
     assert feedback.points.strength
-    assert feedback.points.strength.mechanism == EX
+    assert feedback.points.strength.mechanism == IP
 
 
-def test_the_most_probable_interpretation_is_quoted_first() -> None:
-    levels = [Level(2, [0.3, 0.1, 0.6], [(0, 5)]), Level(1, [0.1, 0.5, 0.4], [(0, 5)])]
-    turns = [CounsellorTurn("s", seq, "x" * 9, {IP: own}) for seq, own in enumerate(levels)]
-    shown = [quote.turn.seq for quote in of(*turns).mechanisms[0].quotes]
-    assert shown == [1, 0]
+def test_an_affirmation_shows_warmth_unless_the_head_abstained() -> None:
+    affirms = heads(affirmation_and_reassurance=0.6)
+    assert of(turn(1, heads=affirms)).mechanisms[0].present == 1
+    assert of(turn(1, heads=affirms, abstained=["strategy"])).mechanisms[0].present == 0
 
 
-def test_only_specific_words_give_no_suggestion() -> None:
-    feedback = of(*(turn(seq, er=2, ip=2, ex=2) for seq in (1, 3, 5)))
-    assert feedback.points.suggestion is None
-    assert "Nothing stands out" in feedback.points.notes[0]
+def test_a_story_of_ones_own_shows_no_understanding() -> None:
+    feedback = of(*(turn(seq, ip=2, heads=heads(self_disclosure=0.8)) for seq in (1, 3, 5)))
+    assert feedback.mechanisms[1].present == 0
+
+
+def test_a_calm_message_gives_no_suggestion() -> None:
+    assert of(*(turn(seq, asked=0.4) for seq in (1, 3, 5))).points.suggestion is None
+    assert of(*(turn(seq, asked=None) for seq in (1, 3, 5))).points.suggestion is None
+
+
+def test_abstention_is_no_absence() -> None:
+    feedback = of(*(turn(seq, abstained=[ER]) for seq in (1, 3, 5)))
+    assert feedback.mechanisms[0].missing == ""
+    assert feedback.mechanisms[0].unsure == 3
+    doubtful = heads(answer=0.3, lapse=0.6, closed=0.8)
+    unsure = of(*(turn(seq, heads=doubtful, abstained=[ER]) for seq in (1, 3, 5)))
+    assert unsure.points.suggestion is None
+
+
+def test_a_bundle_without_a_reader_gives_no_points() -> None:
+    feedback = of(*(turn(seq, er=2, heads={}) for seq in (1, 3, 5)))
+    assert (feedback.points.strength, feedback.points.suggestion) == (None, None)
+    assert "does not judge" in feedback.points.notes[0]
+    assert all(not part.quotes for part in feedback.mechanisms)
 
 
 def test_two_turns_give_no_strength() -> None:
     feedback = of(turn(1, er=2), turn(3, er=2))
     assert (feedback.points.strength, feedback.points.suggestion) == (None, None)
     assert "Fewer than 3 turns" in feedback.points.notes[0]
-
-
-def test_a_mechanism_that_always_abstained_is_not_mentioned() -> None:
-    feedback = of(*(turn(seq, er=2, abstained=[ER]) for seq in (1, 3, 5)))
-    assert [part.mechanism for part in feedback.mechanisms] == [IP, EX]
-    assert not any("warmth" in sentence for sentence in sentences(feedback))
 
 
 def test_late_and_withheld_turns_are_left_out_and_counted() -> None:
@@ -209,11 +272,21 @@ def test_erased_text_is_not_quoted() -> None:
     assert "erased" in feedback.notes[0]
 
 
-def test_a_long_rationale_is_cut_at_a_word() -> None:
+def test_a_long_rationale_is_cut_at_a_sentence_otherwise_at_a_word() -> None:
     text = "I hear you. " * 40
-    long = CounsellorTurn("s", 1, text, {ER: level(2, (0, len(text)))})
-    [quote] = of(long).mechanisms[0].quotes
-    assert quote.words.endswith(("hear", "you.", "I"))
+    [quote] = (
+        of(turn(1, text=text, levels={ER: level(2, (0, len(text)))}, heads=GOOD))
+        .mechanisms[0]
+        .quotes
+    )
+    assert quote.words.endswith("you.")
+    text = "I hear you " * 40
+    [quote] = (
+        of(turn(1, text=text, levels={ER: level(2, (0, len(text)))}, heads=GOOD))
+        .mechanisms[0]
+        .quotes
+    )
+    assert quote.words.endswith(("hear", "you", "I"))
 
 
 def test_a_service_conversation_gets_its_own_examples() -> None:

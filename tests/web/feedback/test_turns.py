@@ -6,10 +6,10 @@ from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.exchanges import Opportunity
 from stream_app.web.feedback import turns
-from stream_app.web.feedback.composition import CounsellorTurn, TurnRef
+from stream_app.web.feedback.judgements import CounsellorTurn, TurnRef
 from stream_app.web.feedback.phrasings import phrasings
 from stream_app.web.feedback.turns import OwnWords, TurnFeedback, Way
-from tests.web.feedback.test_composition import EX, IP, turn
+from tests.web.feedback.test_composition import EX, IP, heads, turn
 
 ER = MECHANISMS[0]
 TUESDAY = datetime(2026, 1, 6, 10, tzinfo=UTC)
@@ -48,10 +48,19 @@ def test_nothing_is_missing_without_an_opportunity() -> None:
     assert found[3].answers == 2
 
 
-def test_any_level_of_any_turn_of_the_answer_counts() -> None:
+def test_nothing_is_missing_if_any_turn_of_the_answer_fits() -> None:
     """What is missing stands at the last turn of the answer."""
-    found = composed([turn(1, ip=1), turn(2, er=2), turn(3)], [Opportunity(0, [1, 2, 3])])
-    assert [lacking(found[seq]) for seq in (1, 2, 3)] == [[], [], [EX]]
+    found = composed([turn(1), turn(2, er=2), turn(3)], [Opportunity(0, [1, 2, 3])])
+    assert [lacking(found[seq]) for seq in (1, 2, 3)] == [[], [], []]
+    found = composed([turn(1), turn(2), turn(3)], [Opportunity(0, [1, 2, 3])])
+    assert [lacking(found[seq]) for seq in (1, 2, 3)] == [[], [], [ER, IP, EX]]
+
+
+def test_a_reflection_is_shown_and_nothing_is_missing() -> None:
+    """ "You needed that tenderness to be real." has none of EPITOME's mechanisms."""
+    reflects = turn(1, heads=heads(answer=0.47, lapse=0.38, reflection=0.99))
+    found = composed([reflects], [Opportunity(0, [1])])[1]
+    assert (found.shown, found.missing) == ({IP: []}, [])
 
 
 def test_a_complete_answer_is_recognised_as_one() -> None:
@@ -64,6 +73,8 @@ def test_nothing_is_missing_where_the_model_cannot_tell() -> None:
     found = composed([unsure, turn(2)], [Opportunity(0, [1, 2])])
     assert lacking(found[2]) == [IP, EX]
     assert found[1].unsure == (ER,)
+    doubtful = turn(1, heads=heads(answer=0.45, lapse=0.6, closed=0.8))
+    assert lacking(composed([doubtful], [Opportunity(0, [1])])[1]) == []
     unscored = turn(1, levels={})
     assert lacking(composed([unscored], [Opportunity(0, [1])])[1]) == []
     assert not composed([unscored], [])[1].scored
@@ -79,7 +90,7 @@ def test_a_late_turn_is_not_analysed() -> None:
 
 
 def test_own_words_come_first_and_alternate() -> None:
-    given = [turn(1, ip=1, ex=1), turn(3, ip=1, ex=1), turn(5, ip=1, ex=1)]
+    given = [turn(1), turn(3), turn(5)]
     called = [Opportunity(0, [1]), Opportunity(2, [3]), Opportunity(4, [5])]
     found = composed(given, called, {ER: own_words(4)})
     words = [[way.words for way in found[seq].missing[0].ways] for seq in (1, 3, 5)]
@@ -102,8 +113,9 @@ def test_customer_service_has_its_own_phrasings() -> None:
 
 
 def test_one_counsellor_gets_what_is_missing_in_the_answer_of_both() -> None:
-    given = [turn(1, er=2), turn(2)]
-    called = [Opportunity(0, [1, 2])]
+    given = [turn(1, levels={}), turn(2)]
+    called = [Opportunity(0, [2])]
     missing = turns.missing_mechanisms(given, called)
     [mine] = turns.compose(given[1:], called, missing, {})
-    assert lacking(mine) == [IP, EX]
+    assert lacking(mine) == [ER, IP, EX]
+    assert turns.missing_mechanisms(given, [Opportunity(0, [1, 2])]) == {2: []}

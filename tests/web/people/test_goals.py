@@ -1,13 +1,17 @@
 """Coaching goals: private to a supervisor and a counsellor, with the measure before and since."""
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from statistics import fmean
 
+import pytest
 import sqlalchemy as sa
+from scipy.stats import ttest_ind
 
 from stream_app.store import erasure, retention, tables
-from stream_app.web.goal_progress import FEWEST_DAYS
+from stream_app.store.coaching_goals import Goal, GoalState
+from stream_app.store.queries.development import MeasuredSession
+from stream_app.web.goal_progress import FEWEST_DAYS, Reached, Sessions, baselines, progress
 from stream_app.web.trends import interval
 from tests.store.reading import rows, stored_rows
 from tests.web.people.longitudinal import LINKED, Platform, platform
@@ -17,6 +21,7 @@ __all__ = ["platform"]
 STARTS, ENDS = date(2026, 3, 16), date(2026, 4, 26)
 FIRST = date(2026, 2, 3)
 """As many days before the goal as it lasts."""
+NOW = datetime(2026, 3, 16, tzinfo=UTC)
 FORM = {
     "goal": "Ask what it was like, then wait.",
     "measure": "explorations",
@@ -81,6 +86,86 @@ def test_the_page_compares_as_many_days_before_the_goal_as_since(platform: Platf
     assert "<polygon" in page, "the curve has a band"
 
 
+def change(page: str) -> str:
+    """What the page says about a change."""
+    [said] = re.findall(r'id="change-title">.*?</section>', page, re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", said.partition("</h2>")[2]).split())
+
+
+def test_after_four_weeks_the_page_says_whether_anything_changed(platform: Platform) -> None:
+    address = set_goal(platform, target="1.9")
+    told = platform.as_("cleo").get(f"/api/v1{address}").json()
+    assert told["due"] == "2026-04-13"
+    before = values(platform, FIRST, STARTS)
+    since = values(platform, STARTS, date.fromordinal(ENDS.toordinal() + 1))
+    both = [name for name in since if min(len(since[name]), len(before.get(name, ()))) >= 3]
+    assert both
+    assert [each["bundle"] for each in told["changes"]] == sorted(both)
+    for each in told["changes"]:
+        expected = ttest_ind(since[each["bundle"]], before[each["bundle"]], equal_var=False)
+        band = expected.confidence_interval(0.95)
+        assert (each["low"], each["high"]) == pytest.approx((band.low, band.high))
+        assert each["target"] == "no"
+        words = "Yes: the mean is" if band.low > 0 or band.high < 0 else "Not clearly"
+        page = change(platform.as_("cleo").get(address).text)
+        assert words in page
+        assert f"Baseline {each['baseline']:.3f}" in page
+        assert "the target is not reached" in page
+
+
+def test_before_four_weeks_nothing_is_said(platform: Platform) -> None:
+    today = datetime.now(UTC).date()
+    starts, ends = today - timedelta(days=20), today + timedelta(days=20)
+    address = set_goal(platform, starts_on=str(starts), ends_on=str(ends))
+    page = change(platform.as_("cleo").get(address).text)
+    assert page == (
+        f"Nothing is said before {starts + timedelta(days=28)}, "
+        "four weeks after the goal's first day."
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "since", "target", "reached", "clear"),
+    [
+        ([0.2, 0.21, 0.19], [0.5, 0.51, 0.49], 0.4, Reached.YES, True),
+        ([0.2, 0.21, 0.19], [0.3, 0.31, 0.29], 0.4, Reached.NO, True),
+        ([0.2, 0.3, 0.1], [0.2, 0.6, 0.4], 0.4, Reached.UNCLEAR, False),
+        ([0.8, 0.81, 0.79], [0.5, 0.51, 0.49], 0.6, Reached.YES, True),
+        ([0.8, 0.81, 0.79], [0.7, 0.71, 0.69], 0.6, Reached.NO, True),
+        ([0.5, 0.5, 0.5], [0.5, 0.5, 0.5], None, None, False),
+    ],
+)
+def test_a_target_may_lie_above_the_baseline_or_below(
+    before: list[float],
+    since: list[float],
+    target: float | None,
+    reached: Reached | None,
+    clear: bool,
+) -> None:
+    goal = Goal("g", "c", "p", "talk_share", "", STARTS, ENDS, GoalState.OPEN, NOW, target)
+    around = Sessions(FIRST, STARTS, measured(before), measured(since))
+    [found] = progress(goal, around, ENDS).changes
+    assert (found.target, found.clear) == (reached, clear)
+    assert progress(goal, around, STARTS + timedelta(days=27)).changes == []
+    assert progress(goal, Sessions(FIRST, STARTS, [], measured(since)), ENDS).changes == []
+
+
+def measured(shares: list[float]) -> list[MeasuredSession]:
+    return [
+        MeasuredSession(STARTS, STARTS, STARTS, "b", {"talk_share": round(share * 10_000)})
+        for share in shares
+    ]
+
+
+def test_the_form_shows_where_a_goal_would_start(platform: Platform) -> None:
+    found = baselines(measured([0.2, 0.3, 0.4]))
+    assert found == {"talk_share": pytest.approx(0.3)}
+    assert baselines(measured([0.2, 0.3])) == {}
+    page = platform.as_("sid").get(f"/counsellors/{platform.pseudonym(LINKED)}/development")
+    assert "too few sessions in the last four weeks" in page.text
+    assert 'name="target" required' in page.text
+
+
 def test_nobody_but_the_two_can_see_it(platform: Platform) -> None:
     address = set_goal(platform)
     statuses = {
@@ -108,7 +193,12 @@ def test_only_supervisors_of_the_sessions_set_goals_that_make_sense(platform: Pl
     for name in ("cleo", "ana", "ada"):
         assert platform.as_(name).post(page, data=FORM).status_code == 403
     sid = platform.as_("sid")
-    for wrong in ({"measure": "salary"}, {"ends_on": FORM["starts_on"]}, {"goal": " "}):
+    for wrong in (
+        {"measure": "salary"},
+        {"ends_on": FORM["starts_on"]},
+        {"goal": " "},
+        {"target": "nan"},
+    ):
         assert sid.post(page, data={**FORM, **wrong}).status_code == 422, wrong
     assert rows(platform.store, tables.coaching_goals) == []
 

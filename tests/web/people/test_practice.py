@@ -25,6 +25,8 @@ from stream_app.store import assignments, audit, tables
 from stream_app.store.people import People
 from stream_app.store.repository import Store
 from stream_app.web import practice_model
+from stream_app.web.console.practice import AnswerMove
+from stream_app.web.feedback.judgements import Fit
 from stream_app.web.practice_model import (
     LoadedModel,
     PracticeModel,
@@ -370,3 +372,74 @@ def test_a_model_that_cannot_be_loaded_is_one_sentence() -> None:
     ):
         attempt(of)
     assert [each["problem"] for each in logged] == ["no such folder"]
+
+
+@cache
+def default() -> OnnxScorer:
+    return OnnxScorer(bundle.load(bundle.find(Path("default"))))
+
+
+@pytest.mark.parametrize(
+    ("said", "fits", "misses"),
+    [
+        (
+            "My dad died in March and I can't stop crying. I feel so alone.",
+            "Your dad is gone since March, and you are alone with the crying. "
+            "What is it like at home without him?",
+            "Do you have an appointment with your GP already?",
+        ),
+        (
+            "You charged me twice and I could not pay for the food at the till.",
+            "I'm so sorry. So you stood at the till and could not pay, because of us. "
+            "How are you managing now?",
+            "You should ensure sufficient funds on the collection date.",
+        ),
+    ],
+)
+def test_a_wording_is_judged_by_what_was_said_before_it(
+    filled: Store,
+    as_: As,
+    monkeypatch: pytest.MonkeyPatch,
+    said: str,
+    fits: str,
+    misses: str,
+) -> None:
+    monkeypatch.setattr(bootstrap, "scorer", lambda _: default())
+    say(filled, "short", texts=(said, misses, "Hm."))
+    page = proper(as_("noor").post("/sessions/short/turns/1/practice", data={"text": fits}))
+    [sentence] = re.findall(r'<p class="fit"><b>(.*?)</b>', page)
+    assert sentence == (
+        "The model takes the rewritten turn for an answer that fits this conversation. "
+        "By its reading it fits better than the turn as said."
+    )
+
+
+def test_without_a_client_turn_before_it_nothing_is_judged(
+    filled: Store, as_: As, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bootstrap, "scorer", lambda _: default())
+    log = [
+        batches.turn(0, session_id="first", team="north", speaker_id=NOOR, role="counsellor"),
+        batches.turn(1, session_id="first", team="north", speaker_id="client", role="client"),
+    ]
+    filled.commit(batches.process([*log, batches.end(session_id="first")]))
+    page = proper(as_("noor").post("/sessions/first/turns/0/practice", data={"text": "Hello."}))
+    assert "Nothing was said before this turn" in page
+    assert 'class="fit"' not in page
+
+
+def test_a_bundle_without_a_reader_says_so(noor: Client) -> None:
+    page = proper(noor.post(TURN, data={"text": EMPATHIC}))
+    assert "does not judge whether an answer fits" in page
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (0.2, 0.25, "about as well as"),
+        (0.2, 0.8, "fits better than"),
+        (0.8, 0.2, "fits less well than"),
+    ],
+)
+def test_small_differences_count_as_none(before: float, after: float, words: str) -> None:
+    assert words in AnswerMove(before, after, Fit.UNSURE, Fit.UNSURE).sentence

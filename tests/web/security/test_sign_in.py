@@ -40,6 +40,17 @@ def signed_in_cookie(store: Store, as_: As) -> dict[str, str]:
     return {"Cookie": f"rapport={answer.cookies['rapport']}"}
 
 
+@pytest.mark.parametrize(("name", "home"), [("noor", "/me"), ("pat", "/"), ("sue", "/")])
+def test_people_begin_at_the_page_of_their_role(
+    filled: Store, as_: As, name: str, home: str
+) -> None:
+    People(filled).set_password(name, hash_password(PASSWORD))
+    form = {"name": name, "password": PASSWORD}
+    assert as_("").post("/sign-in", data=form).headers["location"] == home
+    wanted = as_("").post("/sign-in", data={**form, "to": "/sessions"})
+    assert wanted.headers["location"] == "/sessions"
+
+
 def reads(as_: As, cookie: dict[str, str]) -> int:
     return as_("").get("/api/v1/me", headers=cookie).status_code
 

@@ -124,6 +124,17 @@ def test_a_person_signs_in_and_reaches_the_wanted_page(new: New, filled: Store) 
     assert browser.asked["nonce"]
 
 
+def test_without_a_wanted_page_people_begin_at_their_roles_page(
+    new: New, filled: Store, issuer: str
+) -> None:
+    AccountChanges(filled, "(test)").bind("noor", issuer, "2002")
+    browser = new()
+    answer = browser.come_back(browser.authenticate(browser.leave("/"), "2002"))
+    assert '<meta http-equiv="refresh" content="0;url=/me">' in answer.text
+    answer = browser.come_back(browser.authenticate(browser.leave("/"), "1001"))
+    assert '<meta http-equiv="refresh" content="0;url=/">' in answer.text
+
+
 def test_the_form_offers_it_only_if_it_is_configured(new: New, filled: Store) -> None:
     assert 'href="/sign-in/oidc?to=/alerts"' in new().client.get("/sign-in?to=/alerts").text
     other = new(oidc_issuer=None).client
