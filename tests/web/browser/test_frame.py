@@ -72,6 +72,7 @@ def test_the_closing_value_is_drawn_and_explained(web: ScoredWeb, open_tab: Open
     closing, last = found.low_empathy_risk, found.risk_by_turn[-1][1]
     assert f"{closing:.2f}" != f"{last:.2f}", "the sample no longer shows the difference"
     page = open_tab(web, to="/sessions/over").page
+    page.locator("#scored > summary").click()
     expect(page.locator(".fact-risk .value")).to_have_text(f"{closing:.2f}")
     expect(page.locator(".fact-words")).to_contain_text("closing value")
     expect(page.locator(".closing-words")).to_contain_text(
@@ -90,7 +91,8 @@ def test_lapsed_conditions_are_folded_on_the_session_page(
     web: ScoredWeb, open_tab: OpenTab
 ) -> None:
     page = open_tab(web, to="/sessions/over").page
-    alerts = page.get_by_role("region", name="Alerts")
+    page.locator("#scored > summary").click()
+    alerts = page.get_by_role("region", name="Alert", exact=True)
     assert set(alerts.locator(".state").all_inner_texts()) <= {"firing", "acknowledged", "resolved"}
     folded = page.locator("details.lapsed")
     expect(folded.locator("summary")).to_contain_text("ended before the rule fired")
@@ -129,6 +131,24 @@ def test_times_are_the_readers_with_utc_in_the_title(web: ScoredWeb, open_tab: O
     expect(still.locator("#zone")).to_have_text("Times are in UTC.")
 
 
+def test_a_review_is_due_at_the_end_of_the_readers_day(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/over/reviews", timezone_id="Asia/Tokyo").page
+    expect(page.get_by_label("Due at the end of (Asia/Tokyo)")).to_be_visible()
+    page.locator("[name=due]").fill("2100-01-02")
+    page.get_by_role("button", name="Assign", exact=True).click()
+    due = page.get_by_role("region", name="Reviews of this session").locator("time").first
+    expect(due).to_have_text("2 Jan, 23:59")
+    expect(due).to_have_attribute("title", "2100-01-02 14:59:59 UTC")
+
+
+def test_the_sign_in_page_says_what_this_is_and_whom_to_ask(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web, None).open("/sign-in")
+    expect(page.locator("main")).to_contain_text("Rapport reads conversations")
+    expect(page.locator("main")).to_contain_text("administrator of your organisation")
+
+
 def test_a_filter_applies_at_once_and_keeps_the_focus(web: ScoredWeb, open_tab: OpenTab) -> None:
     page = open_tab(web, to="/sessions").page
     expect(page.get_by_role("button", name="Show", exact=True)).to_have_count(0)
@@ -141,6 +161,43 @@ def test_a_filter_applies_at_once_and_keeps_the_focus(web: ScoredWeb, open_tab: 
     still.get_by_label("Domain").select_option("counselling")
     still.get_by_role("button", name="Show", exact=True).click()
     expect(still.locator(".card")).to_have_count(1)
+
+
+@pytest.mark.parametrize(("path", "field"), [("/", "Domain"), ("/sessions", "Order")])
+def test_filters_are_folded_on_a_phone(
+    web: ScoredWeb, open_tab: OpenTab, path: str, field: str
+) -> None:
+    page = open_tab(web, to=path, viewport=PHONE).page
+    expect(page.get_by_label(field)).to_be_hidden()
+    page.locator(".folding > summary").click()
+    expect(page.get_by_label(field)).to_be_visible()
+    wide = page.evaluate("""() => [...document.querySelectorAll("main *")].filter(
+      (one) => one.getBoundingClientRect().right > innerWidth + 1 &&
+        !one.closest(".scrolls table, .unseen")).map((one) => one.outerHTML.slice(0, 60))""")
+    assert wide == []
+    still = open_tab(web, to=path, viewport=PHONE, java_script_enabled=False).page
+    expect(still.get_by_label(field)).to_be_visible()
+    laptop = open_tab(web, to=path).page
+    expect(laptop.get_by_label(field)).to_be_visible()
+    expect(laptop.locator(".folding > summary")).to_be_hidden()
+
+
+def test_the_header_is_one_line_on_a_laptop(web: ScoredWeb, open_tab: OpenTab) -> None:
+    """Also with work waiting, for the longest navigation and a long name."""
+    page = open_tab(web, to="/sessions", viewport={"width": 1280, "height": 800}).page
+    page.evaluate("""() => {
+      const [first] = document.querySelectorAll(".frame nav .count");
+      document.querySelector('.frame nav a[href="/reviews"]').append(first.cloneNode(true));
+      document.querySelector(".frame .who a").textContent = "evangelina-of-the-night-shift";
+    }""")
+    tops = page.locator(".frame nav a, .frame-end button, .frame .brand").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect()).map(box => box.top + box.height / 2)"
+    )
+    assert max(tops) - min(tops) < 4
+    box = page.locator("header.frame").bounding_box()
+    assert box is not None
+    assert box["height"] < 60
+    expect(page.get_by_role("button", name="Light", exact=True)).to_be_visible()
 
 
 def test_the_phones_header_is_low_and_shows_the_current_page(
