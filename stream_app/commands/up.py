@@ -128,7 +128,7 @@ class DemoOptions(Struct, frozen=True):
 
 def prepare(settings: Settings) -> None:
     """Create the schema and the topics, before the first worker starts."""
-    store = bootstrap.store(settings)
+    store = bootstrap.new_store(settings)
     schema.upgrade(store, settings.database_read_role, settings.bundle)
     store.close()
     asyncio.run(declare_topics(settings))
