@@ -5,8 +5,9 @@ nothing and take a tenth of the time; each process enables them before it serves
 """
 
 import gc
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -14,6 +15,8 @@ from stream_app import extras
 from stream_app.cli.options import Bundle, Speed, settings_for, with_bundle
 
 commands = typer.Typer()
+STARTED: Final = time.monotonic()
+"""When the process was started, but for the interpreter's own time."""
 
 
 @commands.command()
@@ -95,7 +98,7 @@ def notify(context: typer.Context) -> None:
     gc.disable()
     from stream_app.commands import notify as command
 
-    command.run(settings_for())
+    command.run(settings_for(), STARTED)
 
 
 @notifications.command("test")
