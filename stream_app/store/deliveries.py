@@ -351,8 +351,8 @@ def _due(row: sa.RowMapping) -> DueAlert:
 def _stored_since(moment: datetime) -> sa.ColumnElement[bool]:
     """Whether an alert was stored at or after this time; an alert's own time is its producer's.
 
-    It is stored with its turn. One of a timed rule comes later than its turn, and one that ends with
-    its session has none: the session is written then.
+    It is stored with its turn. One of a timed rule comes later than its turn, and one that ends
+    with its session has none: the session is written then.
     """
     with_its_turn = sa.exists().where(
         turns.c.session_id == alerts.c.session_id,
