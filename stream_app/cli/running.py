@@ -21,7 +21,7 @@ STARTED: Final = time.monotonic()
 
 @commands.command()
 def up(
-    speed: Annotated[float, typer.Option(min=0.1, help="Factor on all pauses.")] = 10.0,
+    speed: Annotated[float, typer.Option(min=0.1, help="Factor on the pace of typing.")] = 1.0,
     sessions: Annotated[int, typer.Option(min=1, help="Number of concurrent sessions.")] = 12,
     weeks: Annotated[int, typer.Option(min=0, help="Weeks of past sessions to add first.")] = 4,
     seconds: Annotated[
@@ -41,7 +41,7 @@ def up(
     from stream_app.commands import up as command
 
     settings = with_bundle(bundle)
-    logs.configure("WARNING", settings.log_format)
+    logs.configure("ERROR", settings.log_format)
     command.run(
         settings,
         Console(),
@@ -195,6 +195,6 @@ def watch(
     from stream_app.commands import watch as command
 
     try:
-        asyncio.run(command.show(settings_for(), Console(), from_start))
+        asyncio.run(command.show(settings_for(), Console(), from_start=from_start))
     except KeyboardInterrupt:
         typer.echo("stopped", err=True)
