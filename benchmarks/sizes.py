@@ -136,7 +136,7 @@ def measure(
                 **keys(),
             }
         )
-        store = bootstrap.store(settings)
+        store = bootstrap.new_store(settings)
         schema.upgrade(store)
         store.close()
         batches = _records(turns)

@@ -2,7 +2,7 @@
 
 Installs what ``requirements/worker.txt`` locks into two environments in a temporary folder:
 
-- *worker*: ``rapport[cpu]``, as its wheel is;
+- *worker*: ``rapport-empathy[cpu]``, as its wheel is;
 - *image*: all of the list, hence also for the notifier and with tracing, as the Dockerfile installs
   it: extension modules stripped, bytecode compiled.
 
@@ -49,7 +49,7 @@ class Sizes(Struct, frozen=True):
 def build_wheel(folder: Path) -> Path:
     """Build the package's wheel in a folder."""
     _uv("build", "--wheel", "--out-dir", folder, REPOSITORY)
-    [wheel] = folder.glob("rapport-*.whl")
+    [wheel] = folder.glob("rapport_empathy-*.whl")
     return wheel
 
 
@@ -61,11 +61,11 @@ def locked_versions(lock: Path) -> str:
 
 
 def install_worker(folder: Path, wheel: Path) -> Path:
-    """Create an environment with ``rapport[cpu]`` in the locked versions; returns its folder."""
+    """An environment with ``rapport-empathy[cpu]`` in the locked versions; returns its folder."""
     versions = folder / "worker-versions.txt"
     versions.write_text(locked_versions(LOCK), "utf-8")
     place = _environment(folder / "worker")
-    wanted = f"rapport[cpu] @ {wheel.as_uri()}"
+    wanted = f"rapport-empathy[cpu] @ {wheel.as_uri()}"
     _uv("pip", "install", "--python", place, "-c", versions, "--excludes", EXCLUDED, wanted)
     return place
 
@@ -135,7 +135,7 @@ def report(sizes: Sizes) -> str:
     total = markdown.table(
         ["environment", "MB"],
         [
-            ["worker: `rapport[cpu]`", str(sizes.worker)],
+            ["worker: `rapport-empathy[cpu]`", str(sizes.worker)],
             ["image: with tracing and Apprise", str(sizes.image_unstripped)],
             ["image, stripped", str(sizes.image)],
             [

@@ -6,6 +6,9 @@ from typing import Final
 
 from stream_app.errors import RapportError
 
+DISTRIBUTION: Final = "rapport-empathy"
+"""Name in package indexes: the name of the command belongs to somebody else's package there."""
+
 PROVIDED_BY: Final = {
     "apprise": "apprise",
     "onnxruntime": "cpu",
@@ -38,9 +41,16 @@ class ExtraMissing(RapportError):
     """An optional dependency is not installed."""
 
     def __init__(self, module: str, extra: str) -> None:
-        super().__init__(
-            f"this needs {module}, which is not installed: pip install 'rapport[{extra}]'"
-        )
+        super().__init__(f"this needs {module}, which is not installed: {to_install(extra)}")
+
+
+def to_install(extra: str) -> str:
+    """The command that adds an extra.
+
+    >>> to_install("web")
+    "pip install 'rapport-empathy[web]'"
+    """
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def explained(problem: ModuleNotFoundError) -> ExtraMissing | None:

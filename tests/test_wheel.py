@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def wheel(folder: Path) -> Path:
     subprocess.run([UV, "build", "-q", "--wheel", "--out-dir", folder, ROOT], check=True)
-    [made] = folder.glob("rapport-*.whl")
+    [made] = folder.glob("rapport_empathy-*.whl")
     return made
 
 
@@ -62,7 +62,7 @@ def environment(folder: Path, wheel: Path) -> Environment:
         place = folder / f"{extra or 'none'}-{Path(python).parents[1].name}"
         if not place.exists():
             subprocess.run([UV, "venv", "-q", "--python", python, place], check=True)
-            wanted = f"rapport[{extra}] @ {wheel.as_uri()}" if extra else str(wheel)
+            wanted = f"rapport-empathy[{extra}] @ {wheel.as_uri()}" if extra else str(wheel)
             install = [UV, "pip", "install", "-q", "--python", place, "-c", versions, wanted]
             subprocess.run(install, check=True)
         return place / "bin" / "rapport"
@@ -86,19 +86,21 @@ def test_without_extras_commands_say_what_to_install(environment: Environment, c
     ):
         done = run(rapport, command, cwd=cwd)
         assert done.returncode == 1
-        told = f"this needs {module}, which is not installed: pip install 'rapport[{extra}]'"
+        told = (
+            f"this needs {module}, which is not installed: pip install 'rapport-empathy[{extra}]'"
+        )
         assert done.stderr.splitlines()[-1] == f"rapport: {told}"
         assert "Traceback" not in done.stderr
     done = run(rapport, "broker", "--port", "0", cwd=cwd)
-    assert "pip install 'rapport[broker]'" in done.stderr
+    assert "pip install 'rapport-empathy[broker]'" in done.stderr
     done = run(rapport, "analyse", "drift", cwd=cwd)
-    assert "pip install 'rapport[analytics]'" in done.stderr
-    assert "pip install 'rapport[cpu]'" in run(rapport, "doctor", cwd=cwd).stdout
+    assert "pip install 'rapport-empathy[analytics]'" in done.stderr
+    assert "pip install 'rapport-empathy[cpu]'" in run(rapport, "doctor", cwd=cwd).stdout
     targets = cwd / "targets.yaml"
     targets.write_text("targets:\n- {name: pager, kind: apprise, url: 'json://127.0.0.1/'}\n")
     for command in ("notify", "doctor"):
         done = run(rapport, command, cwd=cwd, RAPPORT_NOTIFICATIONS=str(targets))
-        assert "pip install 'rapport[apprise]'" in done.stdout + done.stderr
+        assert "pip install 'rapport-empathy[apprise]'" in done.stdout + done.stderr
         assert "Traceback" not in done.stderr
 
 

@@ -55,6 +55,7 @@ def upgrade(store: Store, read_role: str, bundle: Path | None = None) -> Made:
 
 def create_views(store: Store, read_role: str, bundle: Path | None = None) -> Made:
     """Recreate all views in one transaction and grant them to the read-only roles."""
+    store.ping()  # before a lock is made beside a file that is not there
     with schema.one_at_a_time(store):
         return _create_views(store, read_role, bundle)
 

@@ -266,7 +266,7 @@ def _alert(alert: Record, name: str, ended: datetime) -> Iterator[tuple[str, Row
         episode=1,
         seq=1,
         occurred_at=fired,
-        reason="simulated",
+        reason="Synthetic: there is no conversation behind this alert.",
         value=None,
         threshold=None,
         values={},

@@ -56,6 +56,7 @@ __all__ = [
     "bundle_ids",
     "bundle_reloader",
     "default_pipeline",
+    "new_store",
     "notifier_process",
     "offline_scorer",
     "pipeline",
@@ -281,7 +282,19 @@ def store(settings: Settings, connections: int = 5, overflow: int = 10) -> Store
     return _open(settings, settings.database, connections, overflow)
 
 
-def _open(settings: Settings, url: str, connections: int, overflow: int) -> Store:
+def new_store(settings: Settings) -> Store:
+    """Open the database that is to get its schema; an SQLite file is created if it is missing."""
+    return _open(settings, settings.database, create=True)
+
+
+def _open(
+    settings: Settings,
+    url: str,
+    connections: int = 5,
+    overflow: int = 10,
+    *,
+    create: bool = False,
+) -> Store:
     master = _source(MASTER_KEY, settings.master_key, settings.master_key_file)
     pseudonym = _source(PSEUDONYM_KEY, settings.pseudonym_key, settings.pseudonym_key_file)
     return open_store(
@@ -291,6 +304,7 @@ def _open(settings: Settings, url: str, connections: int, overflow: int) -> Stor
         master=master,
         pseudonym=pseudonym,
         prepare=settings.database_prepare,
+        create=create,
     )
 
 

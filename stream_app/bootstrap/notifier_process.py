@@ -1,6 +1,7 @@
 """Builds the notifier process and the channels to its targets."""
 
 import os
+import time
 from datetime import UTC, datetime
 
 from stream_app import bootstrap
@@ -42,8 +43,10 @@ def channel(settings: Settings, target: Target) -> Channel:
     return Webhook(target.name, url, secret, external, target.timeout, allowed)
 
 
-def notifier_group(settings: Settings) -> NotifierGroup:
+def notifier_group(settings: Settings, started: float) -> NotifierGroup:
     """Create the notifiers of all targets, and of the escalation if the file has one.
+
+    ``started``: when the process was started, by the monotonic clock.
 
     Raises:
         RapportError: there is no target, or the file is not valid.
@@ -62,6 +65,9 @@ def notifier_group(settings: Settings) -> NotifierGroup:
     def now() -> datetime:
         return datetime.now(UTC)
 
+    def running() -> float:
+        return time.monotonic() - started
+
     notifiers: list[Rounds] = [
         Notifier(
             target,
@@ -71,6 +77,7 @@ def notifier_group(settings: Settings) -> NotifierGroup:
             now,
             every,
             longest,
+            running,
         )
         for target in plan.targets
         if not target.escalation_only

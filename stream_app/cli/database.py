@@ -21,7 +21,7 @@ def upgrade() -> None:
     from stream_app.store import schema
 
     settings = settings_for()
-    with closing(bootstrap.store(settings)) as store:
+    with closing(bootstrap.new_store(settings)) as store:
         before, newest = schema.revisions(store)
         made = reporting.upgrade(store, settings.database_read_role, settings.bundle)
     typer.echo(f"schema {before or 'none'} → {newest}")

@@ -5,8 +5,9 @@ nothing and take a tenth of the time; each process enables them before it serves
 """
 
 import gc
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -14,11 +15,13 @@ from stream_app import extras
 from stream_app.cli.options import Bundle, Speed, settings_for, with_bundle
 
 commands = typer.Typer()
+STARTED: Final = time.monotonic()
+"""When the process was started, but for the interpreter's own time."""
 
 
 @commands.command()
 def up(
-    speed: Annotated[float, typer.Option(min=0.1, help="Factor on all pauses.")] = 10.0,
+    speed: Annotated[float, typer.Option(min=0.1, help="Factor on the pace of typing.")] = 1.0,
     sessions: Annotated[int, typer.Option(min=1, help="Number of concurrent sessions.")] = 12,
     weeks: Annotated[int, typer.Option(min=0, help="Weeks of past sessions to add first.")] = 4,
     seconds: Annotated[
@@ -38,7 +41,7 @@ def up(
     from stream_app.commands import up as command
 
     settings = with_bundle(bundle)
-    logs.configure("WARNING", settings.log_format)
+    logs.configure("ERROR", settings.log_format)
     command.run(
         settings,
         Console(),
@@ -95,7 +98,7 @@ def notify(context: typer.Context) -> None:
     gc.disable()
     from stream_app.commands import notify as command
 
-    command.run(settings_for())
+    command.run(settings_for(), STARTED)
 
 
 @notifications.command("test")
@@ -192,6 +195,6 @@ def watch(
     from stream_app.commands import watch as command
 
     try:
-        asyncio.run(command.show(settings_for(), Console(), from_start))
+        asyncio.run(command.show(settings_for(), Console(), from_start=from_start))
     except KeyboardInterrupt:
         typer.echo("stopped", err=True)

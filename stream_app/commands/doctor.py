@@ -152,9 +152,6 @@ def _provider(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
-    file = _sqlite_file(settings)
-    if file is not None and not file.exists():  # opening would create it
-        raise RapportError(f"{file} does not exist: run `rapport db upgrade`")
     store = bootstrap.store(settings)
     try:
         store.ping()

@@ -29,13 +29,15 @@ class RotaCheck(Struct, frozen=True):
     overlaps: list[str]
 
 
-def run(settings: Settings) -> None:
+def run(settings: Settings, started: float) -> None:
     """Deliver until SIGTERM or SIGINT.
+
+    ``started``: when the process was started, by the monotonic clock.
 
     Raises:
         RapportError: there is no target, the file of targets is invalid, or the database fails.
     """
-    group = notifier_process.notifier_group(settings)
+    group = notifier_process.notifier_group(settings, started)
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, lambda *_: group.stop())
     log.info("notify.start", targets=group.names)

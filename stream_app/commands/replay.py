@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,6 @@ from stream_app.settings import Settings
 from stream_app.worker.refusal import started
 from stream_app.worker.topics import client_options
 
-PAST_SESSIONS_PER_WEEK: Final = 12
 COUNSELLORS_PER_TEAM: Final = 2
 """Counsellors of each team in the sample sessions."""
 
@@ -101,28 +100,41 @@ def interleaved_samples(
         begin: ``occurred_at`` of the first event; default: now.
     """
     first = begin or datetime.now(UTC)
-    queue: list[tuple[float, int, TimedEvent, Iterator[TimedEvent]]] = []
-    numbers = itertools.count()
-    waiting = iter(range(sessions)) if sessions is not None else itertools.count()
 
-    def start(at: float) -> None:
-        number = next(waiting, None)
-        if number is None:
-            return
+    def session(number: int, at: float) -> list[TimedEvent]:
+        if sessions is not None and number >= sessions:
+            return []
         path = samples[number % len(samples)]
         session_id = f"{run}-{number:03}-{path.stem}"
-        start_at = first + timedelta(seconds=at)
-        events = sample_events(path, session_id, start_at, speed, counsellor_of(number))
-        push(at, iter(events))
+        began = first + timedelta(seconds=at)
+        return sample_events(path, session_id, began, speed, counsellor_of(number))
 
-    def push(base: float, rest: Iterator[TimedEvent]) -> None:
+    return interleaved([place * 3.0 / speed for place in range(concurrent)], session)
+
+
+def interleaved(
+    begins: Sequence[float], session: Callable[[int, float], list[TimedEvent]]
+) -> Iterator[TimedEvent]:
+    """Sessions as one stream of events in the order of time; when one ends, another one begins.
+
+    Args:
+        begins: when the first ones begin, in seconds.
+        session: the events of the session with this number that begins then, timed from its own
+            begin; empty: there is none any more.
+    """
+    queue: list[tuple[float, int, TimedEvent, Iterator[TimedEvent]]] = []
+    numbers, places = itertools.count(), itertools.count()
+
+    def push(rest: Iterator[TimedEvent]) -> None:
         event = next(rest, None)
         if event is not None:
-            shifted = TimedEvent(base + event.at, event.key, event.value)
-            heapq.heappush(queue, (shifted.at, next(numbers), shifted, _shifted(rest, base)))
+            heapq.heappush(queue, (event.at, next(places), event, rest))
 
-    for place in range(concurrent):
-        start(place * 3.0 / speed)
+    def start(at: float) -> None:
+        push(_shifted(iter(session(next(numbers), at)), at))
+
+    for begin in begins:
+        start(begin)
     while queue:
         at, _, event, rest = heapq.heappop(queue)
         yield event
@@ -130,7 +142,7 @@ def interleaved_samples(
         if following is None:
             start(at)
         else:
-            heapq.heappush(queue, (following.at, next(numbers), following, rest))
+            heapq.heappush(queue, (following.at, next(places), following, rest))
 
 
 def recently_ended_samples(samples: list[Path], run: str) -> list[TimedEvent]:
@@ -144,17 +156,6 @@ def recently_ended_samples(samples: list[Path], run: str) -> list[TimedEvent]:
     return list(
         interleaved_samples(samples, *everything, begin=now - timedelta(seconds=length + 1.0))
     )
-
-
-def past_sessions(samples: list[Path], weeks: int, run: str) -> Iterator[TimedEvent]:
-    """Past sessions over this many weeks before today, ``PAST_SESSIONS_PER_WEEK`` each."""
-    now = datetime.now(UTC)
-    sessions = weeks * PAST_SESSIONS_PER_WEEK
-    for number in range(sessions):
-        path = samples[number % len(samples)]
-        start = now - timedelta(days=1 + 7 * weeks * (1 - number / sessions))
-        session_id = f"{run}-past-{number:03}-{path.stem}"
-        yield from sample_events(path, session_id, start, 1.0, counsellor_of(number))
 
 
 def counsellor_of(number: int) -> int:

@@ -17,10 +17,11 @@ from typing import Final
 from msgspec import Struct
 from pydantic import SecretStr
 from rich.console import Console
+from rich.text import Text
 
 from stream_app import bootstrap
 from stream_app.analytics import schema
-from stream_app.commands import people, replay, watch
+from stream_app.commands import demo, people, replay, watch
 from stream_app.commands.child_processes import child_process
 from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor, sample_sessions
 from stream_app.commands.interrupts import signals_as_interrupt
@@ -37,19 +38,20 @@ EMBEDDED_BROKER: Final = {"kafka_session_timeout": 2.0, "kafka_fetch_wait": 0.01
 It delays every group join by half of the session's time-out, in whole seconds. It looks for new
 records only twice while a fetch waits: a turn waits for half of that time.
 """
-CONSOLE_PATIENCE = 30.0
+CONSOLE_PATIENCE = 60.0
 
 
 class ChildDied(RapportError):
     """The worker or the console exited unexpectedly."""
 
 
-class Accounts(Struct, frozen=True):
-    """The demo's accounts; both have the same password."""
-
-    supervisor: str
-    counsellor: str
-    password: str
+ACCOUNTS: Final = {
+    PersonRole.SUPERVISOR: "answers the alerts of all teams",
+    PersonRole.COUNSELLOR: "learns from the sessions of one counsellor",
+    PersonRole.ANALYST: "compares teams and months, without text",
+    PersonRole.ADMIN: "manages accounts, consent and erasure, without text",
+}
+"""The demo's accounts, called like their roles, and what each is for."""
 
 
 def run(
@@ -93,19 +95,15 @@ def run(
         ):
             _await_console(local, web, folder / "web.log")
             console.print(
-                f"console {local.external_url} · sign in as {accounts.supervisor} or "
-                f"{accounts.counsellor} with password {accounts.password}",
-                highlight=False,
+                f"broker {address} · worker pid {worker.pid} · console pid {web.pid} · "
+                f"database {folder}/rapport.db · Ctrl-C stops everything",
                 soft_wrap=True,
             )
-            console.print(
-                f"broker {address} · worker pid {worker.pid} · console pid {web.pid} · "
-                f"database {folder}/rapport.db · Ctrl-C stops everything"
-            )
             log = folder / "history.log" if history else None
-            options = DemoOptions(speed, sessions, weeks, seconds, log)
+            options = DemoOptions(speed, sessions, weeks, seconds, log, accounts)
             with suppress(KeyboardInterrupt):
                 asyncio.run(_show(local, console, [worker, web], started, options))
+            console.print(accounts, soft_wrap=True)
             console.print("stopping …")
             for name, process in (("worker", worker), ("web", web)):
                 if process.poll() is not None:
@@ -114,9 +112,10 @@ def run(
 
 
 class DemoOptions(Struct, frozen=True):
-    """Replay ``weeks`` of past sessions, then ``sessions`` at a time, for ``seconds``.
+    """Play ``sessions`` at a time, and meanwhile ``weeks`` of past ones, for ``seconds``.
 
     ``history``: log of the process that writes synthetic history; None: none is written.
+    ``accounts``: where and how to sign in, which stays in sight.
     """
 
     speed: float
@@ -124,11 +123,12 @@ class DemoOptions(Struct, frozen=True):
     weeks: int
     seconds: float | None
     history: Path | None
+    accounts: Text
 
 
 def prepare(settings: Settings) -> None:
     """Create the schema and the topics, before the first worker starts."""
-    store = bootstrap.store(settings)
+    store = bootstrap.new_store(settings)
     schema.upgrade(store, settings.database_read_role, settings.bundle)
     store.close()
     asyncio.run(declare_topics(settings))
@@ -139,23 +139,22 @@ def _console_settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"health_port": None})
 
 
-def _accounts(settings: Settings) -> Accounts:
-    accounts = Accounts("supervisor", "counsellor", secrets.token_urlsafe(9))
-    speaker = sample_counsellor(DEMO_TEAM, 0)
-    for name, role, speaks_as in (
-        (accounts.supervisor, PersonRole.SUPERVISOR, None),
-        (accounts.counsellor, PersonRole.COUNSELLOR, speaker),
-    ):
+def _accounts(settings: Settings) -> Text:
+    """Create an account of each role; returns the console's address and how to sign in."""
+    password = secrets.token_urlsafe(9)
+    for role in ACCOUNTS:
         people.add(
             settings,
-            name,
+            role.value,
             role,
             None,
-            speaks_as,
-            accounts.password,
+            sample_counsellor(DEMO_TEAM, 0) if role is PersonRole.COUNSELLOR else None,
+            password,
             all_teams=role is PersonRole.SUPERVISOR,
         )
-    return accounts
+    lines = [f"console {settings.external_url} · password of all accounts: {password}"]
+    lines += [f"  {role.value:<12}{purpose}" for role, purpose in ACCOUNTS.items()]
+    return Text("\n".join(lines))
 
 
 def _port(settings: Settings) -> int:
@@ -209,9 +208,9 @@ async def _show(
     started: float,
     options: DemoOptions,
 ) -> None:
-    ready = asyncio.create_task(_report_ready(settings, console, started))
+    ready = asyncio.create_task(_report_ready(settings, console, started, options.accounts))
     tasks: list[asyncio.Task[None]] = [
-        asyncio.create_task(watch.show(settings, console, from_start=True)),
+        asyncio.create_task(watch.show(settings, console, options.accounts, from_start=True)),
         asyncio.create_task(_wait_for_exit(children)),
         ready,
     ]
@@ -219,7 +218,7 @@ async def _show(
         tasks.append(
             asyncio.create_task(_add_history(settings, console, started, ready, options.history))
         )
-    sending = asyncio.create_task(_replay(settings, options))
+    sending = asyncio.create_task(_play(settings, options))
     try:
         done, _ = await asyncio.wait(
             tasks[:2], timeout=options.seconds, return_when=asyncio.FIRST_COMPLETED
@@ -234,13 +233,13 @@ async def _show(
         await asyncio.gather(*tasks, sending, return_exceptions=True)
 
 
-async def _replay(settings: Settings, options: DemoOptions) -> None:
-    run = f"demo-{secrets.token_hex(2)}"
+async def _play(settings: Settings, options: DemoOptions) -> None:
     samples = sample_sessions()
-    if options.weeks:
-        await replay.send(settings, replay.past_sessions(samples, options.weeks, run), speed=0.0)
-    events = replay.interleaved_samples(samples, None, options.sessions, options.speed, run)
-    await replay.send(settings, events, speed=1.0)
+    live = demo.live_sessions(samples, options.sessions, options.speed)
+    past = demo.past_sessions(samples, options.weeks)
+    async with asyncio.TaskGroup() as sending:
+        for events in (live, past):
+            sending.create_task(replay.send(settings, events, speed=1.0))
 
 
 async def _add_history(
@@ -270,11 +269,18 @@ async def _wait_for_exit(children: list[subprocess.Popen[bytes]]) -> None:
         await asyncio.sleep(0.2)
 
 
-async def _report_ready(settings: Settings, console: Console, started: float) -> None:
-    """Print when the first score is published."""
+async def _report_ready(
+    settings: Settings, console: Console, started: float, accounts: Text
+) -> None:
+    """Print when the first score is published, and below it how to sign in.
+
+    A terminal shows that all the time.
+    """
     async with watch.messages(settings, from_start=True) as client:
         await client.getone()
     console.print(f"ready: first score after {time.monotonic() - started:.1f} s")
+    if not console.is_terminal:
+        console.print(accounts, soft_wrap=True)
 
 
 def _log_tail(name: str, log: Path) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer
 from msgspec import Struct
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -123,6 +124,20 @@ class Wall:
         return Text("\n").join(lines)
 
 
+class Fitted(Struct, frozen=True):
+    """A view above lines that stay in sight: it is cut where the terminal is not high enough."""
+
+    view: RenderableType
+    below: Text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        kept = console.render_lines(self.below, options) if self.below.plain else []
+        room = max(0, console.height - len(kept) - 1)
+        for line in [*console.render_lines(self.view, options)[:room], *kept]:
+            yield from line
+            yield Segment.line()
+
+
 def sparkline(values: list[float], width: int = 24) -> str:
     """Format values in [0, 1] as bars.
 
@@ -176,8 +191,16 @@ def messages(settings: Settings, from_start: bool) -> AbstractAsyncContextManage
     return started(client, settings)
 
 
-async def show(settings: Settings, console: Console, from_start: bool = False) -> None:
+async def show(
+    settings: Settings,
+    console: Console,
+    below: Text | None = None,
+    *,
+    from_start: bool = False,
+) -> None:
     """Show the wall until cancelled; print plain lines if the output is not a terminal. Audited.
+
+    ``below``: lines that stay in sight in a terminal.
 
     Raises:
         StoreError: the database does not record the read.
@@ -192,13 +215,14 @@ async def show(settings: Settings, console: Console, from_start: bool = False) -
                 if record.value is not None:
                     _print_line(console, reader.read(record.value))
             return
-        with Live(wall.render(), console=console, refresh_per_second=4) as live:
+        below = below or Text()
+        with Live(Fitted(wall.render(), below), console=console, refresh_per_second=4) as live:
             async for record in client:
                 if record.value is not None:
                     wall.take(reader.read(record.value))
                 else:
                     wall.forget((record.key or b"").decode("utf-8", "replace"))
-                live.update(wall.render())
+                live.update(Fitted(wall.render(), below))
 
 
 def _manifest(settings: Settings, bundle: str) -> dict[str, Any]:

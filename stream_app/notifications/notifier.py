@@ -61,10 +61,12 @@ class Notifier(Rounds):
         now: Callable[[], datetime],
         every: float,
         max_wait: float,
+        running: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """Create a stopped notifier.
 
         ``every``: seconds between two rounds; ``max_wait``: maximum seconds between retries.
+        ``running``: tells the seconds since the process was started.
         ``counter`` has the labels `target` and `result`.
         """
         super().__init__(target.name, every, max_wait)
@@ -76,6 +78,7 @@ class Notifier(Rounds):
         for result in (*(state.value for state in DeliveryState), *_RESULTS.values()):
             counter.labels(target.name, result)  # starts at 0: alert rules see the first
         self._now = now
+        self._running = running
         self._delays: Delays[str] = Delays(every, max_wait, now)
         self._failed: Counts[str] = Counts()
 
@@ -90,7 +93,7 @@ class Notifier(Rounds):
         with self._deliveries.lock() as locked:
             if not locked:
                 return 0
-            self._deliveries.register_target(self._now())
+            self._deliveries.register_target(self._now(), self._running())
             self._reopen_unmuted()
             sent = self._send_digests()
             while due := [a for a in self._deliveries.due() if self._delays.is_over(a.alert_id)]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
+from stream_app import extras
 from stream_app.errors import RapportError
 from stream_app.redaction.rules import Rules
 from stream_app.redaction.spans import Kind, Span
@@ -106,7 +107,7 @@ def open_presidio(config: Path | None) -> PresidioRedactor:
         from presidio_analyzer import AnalyzerEngineProvider  # noqa: PLC0415
     except ImportError as missing:
         raise RapportError(
-            "RAPPORT_REDACTOR=presidio needs the extra: pip install 'rapport[presidio]'"
+            f"RAPPORT_REDACTOR=presidio needs the extra: {extras.to_install('presidio')}"
         ) from missing
     try:
         analyzer = AnalyzerEngineProvider(analyzer_engine_conf_file=config).create_engine()

@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakSet
@@ -293,7 +294,9 @@ def translate_errors() -> Iterator[None]:
         ) from None
 
 
-def open_engine(url: str, connections: int, overflow: int, *, prepare: bool = True) -> Engine:
+def open_engine(
+    url: str, connections: int, overflow: int, *, prepare: bool = True, create: bool = True
+) -> Engine:
     """Create an engine from an SQLAlchemy URL.
 
     Of a server's connections, the one that was returned last is used next: it has prepared most
@@ -304,6 +307,7 @@ def open_engine(url: str, connections: int, overflow: int, *, prepare: bool = Tr
         connections: how many are kept to a server.
         overflow: how many more may be open at a time; these are closed after use.
         prepare: let a server prepare repeated statements; never done behind a recognised pooler.
+        create: make an SQLite database that is not there; else to connect to it is an error.
 
     Raises:
         StoreError: the URL is invalid, or neither SQLite nor PostgreSQL.
@@ -318,12 +322,9 @@ def open_engine(url: str, connections: int, overflow: int, *, prepare: bool = Tr
             "Rapport supports postgresql and sqlite"
         )
     file = sqlite_file(parsed)
-    if file is not None:
-        folder = file.parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise StoreError(f"{folder} cannot be created: {problem.strerror}") from problem
+    if file is not None and create:
+        _create(file)
+    elif file is not None and file.exists():
         _restrict_mode(file)
     server = parsed.get_backend_name() == "postgresql"
     pool = (
@@ -342,6 +343,8 @@ def open_engine(url: str, connections: int, overflow: int, *, prepare: bool = Tr
     event.listen(engine, "rollback", _close_cursors)
     event.listen(engine, "commit", _close_cursors)
     if engine.dialect.name == "sqlite":
+        if file is not None and not create:
+            event.listen(engine, "do_connect", partial(_check_exists, file))
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_transaction)
     else:
@@ -353,6 +356,29 @@ def open_engine(url: str, connections: int, overflow: int, *, prepare: bool = Tr
         event.listen(engine, "checkin", _note_use)
         event.listen(engine, "checkout", _ping_if_idle)
     return engine
+
+
+def _create(file: Path) -> None:
+    """Create an SQLite database's folder and file.
+
+    Raises:
+        StoreError: the folder cannot be created.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StoreError(f"{file.parent} cannot be created: {problem.strerror}") from problem
+    _restrict_mode(file)
+
+
+def _check_exists(file: Path, *_: object) -> None:
+    """SQLite would make an empty file of a name that is wrong, and leave it there.
+
+    Raises:
+        StoreError: there is no such file.
+    """
+    if not file.exists():
+        raise StoreError(f"{file} does not exist: run `rapport db upgrade`")
 
 
 def _restrict_mode(file: Path) -> None:

@@ -17,7 +17,7 @@ resent under the same id, and neither moved to another notification nor suppress
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 
@@ -25,9 +25,10 @@ import sqlalchemy as sa
 from msgspec import Struct
 
 from stream_app.contracts.scores import AlertState
+from stream_app.store.clocks import database_now
 from stream_app.store.repository import Store
 from stream_app.store.suppressions import Suppression, find_suppressions
-from stream_app.store.tables import alerts, deliveries, notification_targets, sessions
+from stream_app.store.tables import alerts, deliveries, notification_targets, sessions, turns
 
 PROBLEM_CHARS: Final = 200
 _NOTIFIABLE: Final = (AlertState.FIRING.value, AlertState.RESOLVED.value)
@@ -114,8 +115,12 @@ class Deliveries:
         with self._store.transaction() as connection:
             yield bool(connection.scalar(sa.select(sa.func.pg_try_advisory_xact_lock(key))))
 
-    def register_target(self, now: datetime) -> None:
-        """Register a new target and mark all earlier transitions as ``before``."""
+    def register_target(self, now: datetime, running: float = 0.0) -> None:
+        """Register a new target and mark all earlier transitions as ``before``.
+
+        ``running``: seconds since the notifier was started. It loads for some of them, and what was
+        stored meanwhile is not earlier.
+        """
         with self._store.reading() as connection:
             registered = sa.select(notification_targets.c.target).where(
                 notification_targets.c.target == self.target
@@ -126,12 +131,13 @@ class Deliveries:
             connection.execute(
                 sa.insert(notification_targets).values(target=self.target, added_at=now)
             )
+            started = database_now(connection) - timedelta(seconds=running)
             past = sa.select(
                 alerts.c.alert_id,
                 sa.literal(self.target),
                 sa.literal(DeliveryState.BEFORE.value),
                 sa.literal(0),
-            )
+            ).where(~_stored_since(started))
             connection.execute(
                 sa.insert(deliveries).from_select(["alert_id", "target", "state", "attempts"], past)
             )
@@ -340,3 +346,20 @@ def _due(row: sa.RowMapping) -> DueAlert:
             "firing": DeliveryState(row["firing"]) if row["firing"] else None,
         }
     )
+
+
+def _stored_since(moment: datetime) -> sa.ColumnElement[bool]:
+    """Whether an alert was stored at or after this time; an alert's own time is its producer's.
+
+    It is stored with its turn. One of a timed rule comes later than its turn, and one that ends
+    with its session has none: the session is written then.
+    """
+    with_its_turn = sa.exists().where(
+        turns.c.session_id == alerts.c.session_id,
+        turns.c.seq == alerts.c.seq,
+        turns.c.stored_at >= moment,
+    )
+    by_time = sa.exists().where(
+        sessions.c.session_id == alerts.c.session_id, sessions.c.stored_at >= moment
+    )
+    return with_its_turn | (by_time & (alerts.c.seq.is_(None) | (alerts.c.occurred_at >= moment)))

@@ -242,17 +242,18 @@ def open_store(
     pseudonym: KeySource | None = None,
     *,
     prepare: bool = True,
+    create: bool = True,
 ) -> Store:
     """Open a database by its SQLAlchemy URL (``postgresql+psycopg://…`` or ``sqlite:///…``).
 
     Does not connect yet: call ``Store.prepare`` before the first commit. ``connections``: kept open
     on PostgreSQL; ``overflow``: further ones, which are closed after use. ``now``: dates what is
-    stored; by default the database's clock. ``prepare``: see ``open_engine``.
+    stored; by default the database's clock. ``prepare``, ``create``: see ``open_engine``.
     ``master``, ``pseudonym``: keys outside the database; by default in files next to an SQLite
     database.
 
     Raises:
         StoreError: the URL is invalid, or neither SQLite nor PostgreSQL.
     """
-    engine = open_engine(url, connections, overflow, prepare=prepare)
+    engine = open_engine(url, connections, overflow, prepare=prepare, create=create)
     return Store(engine, now, secrets_of(engine.url, master, pseudonym))

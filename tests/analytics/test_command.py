@@ -53,6 +53,6 @@ def test_without_the_extra_one_sentence_says_what_to_install(
     monkeypatch.setattr(extras, "ANALYTICS", ("pandas", "no_such_package"))
     result = CliRunner().invoke(cli.app, ["analyse", "over-time"])
     assert isinstance(result.exception, extras.ExtraMissing)
-    assert "rapport[analytics]" in str(result.exception)
+    assert "rapport-empathy[analytics]" in str(result.exception)
     assert "no_such_package" in str(result.exception)
     assert "pandas" not in str(result.exception)

@@ -107,7 +107,7 @@ def test_the_change_at_a_training_is_found_at_its_date_only(eventful: Platform) 
 
 def test_precision_is_a_share_of_judged_alerts(eventful: Platform) -> None:
     found = service_levels.analyse(eventful.frames, NOTHING)
-    precision = of(found, service_levels.TYPICAL, "precision", "low-empathy-risk")
+    precision = of(found, service_levels.TYPICAL, "precision", "low-empathy")
     assert holds(precision, 0.7)
     assert precision.n == len(eventful.frames.alerts)
     later = eventful.frames.alerts.assign(verdict="not-now")

@@ -8,7 +8,7 @@ import sys
 from benchmarks.consumers import __file__ as package
 from benchmarks.environments import PEER_REQUIREMENTS
 
-NOT_NEEDED = {"rapport", "greenlet"}
+NOT_NEEDED = {"rapport-empathy", "greenlet"}
 """This package, which is on the path, and what structlog loads if it is there."""
 CONSUMER = package.replace("__init__.py", "quix.py")
 IMPORTED = """

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
+from ruamel.yaml import YAML
 
 from stream_app import bootstrap
 from stream_app.analytics import schema, shown_curves
 from stream_app.analytics.shown import ALL
 from stream_app.commands import history
 from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor
-from stream_app.settings import Settings
+from stream_app.settings import DEFAULT_RULES, Settings
 from stream_app.store import retention, tables
 from stream_app.store.people import People, Person
 from stream_app.store.queries import alerts, bundle_info, sessions
@@ -22,6 +23,7 @@ from stream_app.store.queries.scope import ALL_SESSIONS
 from stream_app.store.queries.sessions import SessionFilter
 from stream_app.store.roles import PersonRole
 from tests.store import databases
+from tests.store.reading import rows
 from tests.web.people.client import Client
 
 
@@ -75,6 +77,16 @@ def test_no_alert_waits_for_anybody(settings: Settings) -> None:
     resolved = AlertFilter(states=frozenset({ShownState.RESOLVED}))
     assert alerts.find(store, ALL_SESSIONS, resolved).items
     store.close()
+
+
+def test_its_alerts_are_those_of_the_shipped_rules(settings: Settings) -> None:
+    rules = YAML(typ="safe").load(DEFAULT_RULES)["rules"]
+    shipped = {(rule["name"], rule["severity"]) for rule in rules}
+    store = bootstrap.store(settings)
+    found = {(row["rule"], row["severity"]) for row in rows(store, tables.alerts)}
+    store.close()
+    assert found
+    assert found <= shipped
 
 
 def test_the_demos_counsellor_has_a_development(settings: Settings) -> None:

@@ -38,7 +38,12 @@ def start(tmp_path: Path, output: Path) -> Iterator[object]:
                 subprocess.Popen(
                     [sys.executable, "-m", "stream_app.cli", "up", *arguments],
                     cwd=tmp_path,
-                    env={**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "200"},
+                    env={
+                        **os.environ,
+                        "TMPDIR": str(tmp_path),
+                        "COLUMNS": "200",
+                        "RAPPORT_WEB_PORT": "0",
+                    },
                     stdout=log,
                     stderr=log,
                 )
@@ -78,9 +83,35 @@ def test_up_shows_scores_and_ends_after_the_given_time(start, output: Path, tmp_
     assert process.wait(PATIENCE) == 0, output.read_text("utf-8")
     text = output.read_text("utf-8")
     assert re.search(r"^ready: first score after \d+\.\d s$", text, re.MULTILINE), text
-    assert re.search(r"^score demo-\S+ \d+ (provisional|final) ER", text, re.MULTILINE), text
+    assert re.search(r"^score [a-z-]+ \d+ (provisional|final) ER", text, re.MULTILINE), text
     assert "all processes have ended" in text
+    assert_accounts(text)
     assert_nothing_is_left(output, children, tmp_path)
+
+
+def assert_accounts(text: str) -> None:
+    """The address and four accounts are printed when the demo is ready, and again at its end."""
+    first = re.compile(r"^console http://\S+ · password of all accounts: \S{12}$", re.MULTILINE)
+    found = list(first.finditer(text))
+    assert len(found) == 2, text
+    assert found[0][0] == found[1][0]
+    for block in (text[found[0].end() :], text[found[1].end() :]):
+        names = [line.split()[0] for line in block.splitlines()[1:5]]
+        assert names == ["supervisor", "counsellor", "analyst", "admin"]
+    lines = text.splitlines()
+    assert lines.index(found[0][0]) == lines.index(next(x for x in lines if x[:6] == "ready:")) + 1
+    assert found[1][0] in lines[-7:]
+
+
+def test_one_alert_waits_when_the_demo_has_begun(start, output: Path, tmp_path: Path) -> None:
+    process = start("--weeks", "0", "--no-history")
+    await_words(output, "ready: first score")
+    await_words(output, "ALERT firing")
+    time.sleep(5)
+    fired = re.findall(r"^ALERT firing +(\S+) · (\S+) ", output.read_text("utf-8"), re.MULTILINE)
+    assert fired == [("low-empathy", "tired-of-tired")]
+    assert_ends_cleanly(process, signal.SIGINT, output, tmp_path)
+    assert_accounts(output.read_text("utf-8"))
 
 
 def test_a_signal_ends_up_while_history_is_written(start, output: Path, tmp_path: Path) -> None:

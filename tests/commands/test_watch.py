@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from pydantic import SecretStr
 from rich.console import Console
+from rich.text import Text
 
 from stream_app.commands import watch
 from stream_app.commands.watch import BARS, ROWS, Wall, _print_line, sparkline
@@ -65,6 +66,18 @@ def test_no_text_of_a_turn_is_shown() -> None:
     assert "zanzibar" not in text
     assert "newest counsellor turns" in text
     assert "ALERT" in text
+
+
+@pytest.mark.parametrize("height", [8, 24, 60])
+def test_what_stays_in_sight_is_below_a_wall_of_any_height(height: int) -> None:
+    filled = wall({f"session-{n:02}": n / 20 for n in range(ROWS + 3)})
+    console = Console(width=100, height=height, file=StringIO(), force_terminal=True)
+    below = Text("console http://127.0.0.1:8080\n  supervisor")
+    lines = console.render_lines(watch.Fitted(filled.render(), below))
+    text = ["".join(segment.text for segment in line).rstrip() for line in lines]
+    assert len(text) < height or height == 60
+    assert [line for line in text if line][-2:] == below.plain.splitlines()
+    assert "live sessions" in text[0]
 
 
 def test_sessions_that_ended_leave_the_wall_and_are_counted() -> None:
@@ -185,7 +198,6 @@ def test_watching_is_recorded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(StoreError):
         asyncio.run(watch.show(settings, console))
     assert not opened, "without the audit trail nothing is shown"
-    (tmp_path / "one.db").unlink()
     store = batches.prepare(open_store(databases.sqlite(tmp_path / "one.db")))
     asyncio.run(watch.show(settings, console))
     assert opened

@@ -1,5 +1,6 @@
 """Which alerts are due at a notification target, in which order, and until when."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -70,6 +71,31 @@ def test_a_new_target_does_not_receive_earlier_alerts(store: Store) -> None:
     alarm(store, "b")
     deliveries.register_target(NOW)
     assert states(deliveries) == [("b", FIRING)]
+
+
+def test_alerts_stored_while_the_notifier_loads_are_not_earlier_ones(store: Store) -> None:
+    alarm(store, "before")
+    time.sleep(1.2)
+    alarm(store, "meanwhile")
+    deliveries = Deliveries(store, "t")
+    deliveries.register_target(NOW, running=0.6)
+    [alert] = deliveries.due()
+    assert (alert.session_id, alert.state) == ("meanwhile", FIRING)
+    told(deliveries, alert)
+    assert states(deliveries) == [("meanwhile", RESOLVED)]
+
+
+def test_an_alert_of_a_timed_rule_counts_from_its_own_time(store: Store) -> None:
+    now = store.clock()
+    alarm(store, "quiet")
+    turns = tables.turns.update().values(stored_at=now - timedelta(hours=1))
+    late = tables.alerts.update().values(occurred_at=now + timedelta(seconds=1))
+    with store.transaction() as connection:
+        connection.execute(turns)
+        connection.execute(late.where(tables.alerts.c.state == FIRING.value))
+    deliveries = Deliveries(store, "t")
+    deliveries.register_target(NOW, running=60.0)
+    assert states(deliveries) == [("quiet", FIRING)]
 
 
 def test_targets_are_independent(store: Store) -> None:

@@ -202,5 +202,5 @@ def test_it_is_off_by_default_and_a_missing_extra_is_one_sentence(
     with pytest.raises(ModuleNotFoundError) as raised:
         bootstrap.tracing(ON, "rapport-worker")
     assert str(extras.explained(raised.value)) == (
-        "this needs opentelemetry, which is not installed: pip install 'rapport[tracing]'"
+        "this needs opentelemetry, which is not installed: pip install 'rapport-empathy[tracing]'"
     )

@@ -298,7 +298,7 @@ def test_without_the_runtime_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
     for answer, status in ((noor.get(TURN), 200), (noor.post(TURN, data={"text": "a"}), 503)):
-        assert "pip install &#39;rapport[cpu]&#39;" in proper(answer, status)
+        assert "pip install &#39;rapport-empathy[cpu]&#39;" in proper(answer, status)
         assert "<textarea" not in answer.text
 
 
