@@ -161,10 +161,12 @@ class EmpathySummary(Struct, frozen=True):
 def turn_value(score: ScoredTurn, model: DomainEmpathy, uses: int = 1) -> int:
     """Opportunity of a client turn, or answer of a counsellor turn, in millionths.
 
-    ``uses``: how often the counsellor has said these very words in the session, this turn included.
-    The n-th use of a template counts 1/n.
+    ``uses``: how often the speaker has said these very words in the session, this turn included.
+    The n-th use of a counsellor's template counts 1/n; a client who repeats a message calls no less
+    for empathy.
     """
     if score.role is Role.CLIENT:
+        uses = 1
         found = client_features(score)
         value = max((w * found[name] for name, w in model.opportunity.items()), default=0.0)
     else:

@@ -453,6 +453,7 @@ def test_only_the_latest_missed_opportunities_are_listed() -> None:
 def test_the_nth_use_of_a_template_counts_the_nth_part() -> None:
     level = Level(level=2, probabilities=[0.0, 0.0, 1.0], rationale=[])
     warm = scored(Role.COUNSELLOR, expressed=Expressed({"emotional_reactions": level}))
+    asked = scored(Role.CLIENT, client={"distress": {"no": 0.2, "yes": 0.8}})
     first = turn_value(warm, HERE)
 
     assert first > 0
@@ -461,3 +462,4 @@ def test_the_nth_use_of_a_template_counts_the_nth_part() -> None:
         round(first / 2),
         round(first / 4),
     ]
+    assert turn_value(asked, HERE, uses=3) == turn_value(asked, HERE), "a client's words count"

@@ -23,8 +23,8 @@ _TRY: Final = (
 )
 ERASED: Final = "The text of some turns has been erased, so their words are not quoted."
 NO_ANSWERS: Final = (
-    "The model that scored these turns does not judge whether an answer fits what the client said, "
-    "so no strength or suggestion is given."
+    "The model of this session does not judge whether an answer fits what the client said, so no "
+    "strength or suggestion is given."
 )
 NO_STRENGTH: Final = (
     "The model is not sure enough of any line to quote it as a strength. It reads only words and "

@@ -35,7 +35,10 @@ def test_long_bodies_are_rejected(
 
 def test_a_page_of_a_session_with_huge_seqs_stays_small(filled: Store, as_: As) -> None:
     last = 2**31 - 1
-    turns = [batches.turn(seq, session_id="gap", role="counsellor") for seq in (0, 1, last)]
+    turns = [
+        batches.turn(seq, session_id="gap", role="counsellor" if seq % 2 else "client")
+        for seq in (0, 1, 2, 3, last - 1, last)
+    ]
     filled.commit(batches.process([*turns, batches.end(session_id="gap")]))
     page = as_("pat").get("/sessions/gap")
     assert page.status_code == 200
