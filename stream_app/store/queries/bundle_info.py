@@ -4,9 +4,9 @@ A stored manifest never changes (``Store.register_bundle``), so a process reads 
 decoding it takes longer than all other work for a small page.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -19,12 +19,22 @@ from stream_app.store.repository import Store
 from stream_app.store.tables import bundles
 
 
+class OutcomeMeasure(NamedTuple):
+    """How often a risk orders two held-out sessions rightly: the AUROC and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    sessions: int
+
+
 @dataclass(frozen=True, slots=True)
 class BundleInfo:
     """``before``, ``after``: size of the window; ``enter``: alert threshold of the risk in [0, 1].
 
     ``perceived``: groups of heads shown as one value; others are shown separately. ``heads``: in
     the order of the manifest. ``synthetic``: scores were simulated (``analytics.simulated_store``).
+    ``outcomes``: figures of the outcome risks, by name; empty if the manifest has none.
     """
 
     before: int = 0
@@ -33,12 +43,13 @@ class BundleInfo:
     perceived: tuple[PerceivedGroup, ...] = ()
     heads: tuple[Head, ...] = ()
     synthetic: bool = False
+    outcomes: Mapping[str, OutcomeMeasure] = field(default_factory=dict)
 
 
 UNKNOWN: Final = BundleInfo()
 _known: WeakKeyDictionary[Store, dict[str, BundleInfo]] = WeakKeyDictionary()
 _NAMES: Final = sa.select(bundles.c.bundle)
-_MEMBERS: Final = ("window", "empathy", "perceived", "heads", "synthetic")
+_MEMBERS: Final = ("window", "empathy", "perceived", "heads", "synthetic", "metrics")
 _PARTS: Final = sa.select(bundles.c.bundle, *(bundles.c.manifest[name] for name in _MEMBERS))
 
 
@@ -103,6 +114,7 @@ def _info(
     perceived: dict[str, Any] | None,
     heads: list[dict[str, Any]] | None,
     synthetic: bool | None,
+    metrics: dict[str, Any] | None,
 ) -> BundleInfo:
     window, empathy = window or {}, empathy or {}
     groups = msgspec.convert(perceived, PerceivedValues).groups if perceived else ()
@@ -113,4 +125,13 @@ def _info(
         tuple(groups),
         _heads(heads),
         bool(synthetic),
+        _outcomes((metrics or {}).get("outcomes")),
     )
+
+
+def _outcomes(measured: dict[str, Any] | None) -> dict[str, OutcomeMeasure]:
+    """From what ``models.outcomes fit`` wrote into the manifest."""
+    return {
+        name: OutcomeMeasure(row["value"], row["low"], row["high"], row["sessions"])
+        for name, row in (measured or {}).get("out_of_fold", {}).items()
+    }

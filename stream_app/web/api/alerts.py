@@ -57,8 +57,11 @@ class Judgement(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     judgement: Annotated[
-        Literal["justified", "false-alarm"],
-        Field(description="`justified` raises the rule's precision, `false-alarm` lowers it"),
+        Literal["justified", "false-alarm", "not-now"],
+        Field(
+            description="`justified` raises the rule's precision, `false-alarm` lowers it, "
+            "`not-now` (unclear) does not count"
+        ),
     ]
     note: Annotated[Note | None, Field(description="For colleagues; never leaves the service")] = (
         None

@@ -27,6 +27,8 @@ NEGATIVE_LABELS: Final = ("none", "no")
 NO_TITLES: Final[Mapping[str, str]] = MappingProxyType({})
 COLLAPSE_ABOVE: Final = 1500
 """Longer texts (in characters) are collapsed at first."""
+LEAST_VALIDITY: Final = 0.3
+"""Least correlation with held-out ratings at which a perceived value is shown to people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,12 @@ class Chip:
 class Bar:
     """A perceived head or group; ``probability`` is None if the model abstained.
 
-    ``validity``: correlations with ratings, the one to show first; empty if not measured.
+    ``validity``: correlations with ratings, the one to show first.
     """
 
     name: str
     probability: float | None
-    validity: tuple[Validity, ...] = ()
+    validity: tuple[Validity, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,22 @@ class TurnView:
     def disputable(self) -> list[LevelView]:
         """The levels that a counsellor may dispute; abstentions are not scores."""
         return [level for level in self.levels if level.level is not None]
+
+    @property
+    def listed(self) -> list[Chip]:
+        """What a list found in the words; the other chips are weighed by the model."""
+        return [chip for chip in self.chips if chip.probability is None]
+
+    @property
+    def weighed(self) -> list[Chip]:
+        """The chips with a probability."""
+        return [chip for chip in self.chips if chip.probability is not None]
+
+    @property
+    def explained(self) -> bool:
+        """Whether there is anything to say about how the turn was scored."""
+        scored = self.is_counsellor and self.score is not None
+        return scored or bool(self.weighed or self.abstained)
 
     @property
     def long(self) -> bool:
@@ -142,7 +160,7 @@ def turn_view(
         _levels(score, heads) if score else [],
         [*_chips(score, heads, turn.text), *_intent_chips(score, titles)] if score else [],
         [head.title for head in heads if score and _has_abstained_chip(score, head)],
-        _bars(score, heads, info.perceived) if score else [],
+        _bars(score, info.perceived) if score else [],
         before[-info.before :] if info.before and score else [],
         after[: info.after] if final else [],
     )
@@ -270,16 +288,21 @@ def _has_abstained_chip(score: ScoreOfTurn, head: Head) -> bool:
     return _has_chip(head) and head.name in score.abstained
 
 
-def _bars(score: ScoreOfTurn, heads: Sequence[Head], groups: Sequence[PerceivedGroup]) -> list[Bar]:
-    """One bar per group, then one per head without a group."""
-    grouped = {name for group in groups for name in group.members}
-    shown = [(g.name, g.shown, tuple(g.validity)) for g in groups if g.shown in score.perceived]
-    shown += [
-        (head.title, head.name, ())
-        for head in heads
-        if head.dimension is Dimension.PERCEIVED and head.name not in grouped
-    ]
+def _bars(score: ScoreOfTurn, groups: Sequence[PerceivedGroup]) -> list[Bar]:
+    """One bar per group that agrees with every rating it was compared with.
+
+    A head without a group was never compared, so nothing is known of what its value means.
+    """
     return [
-        Bar(name, None if head in score.abstained else score.perceived[head], validity)
-        for name, head, validity in shown
+        Bar(
+            group.name,
+            None if group.shown in score.abstained else score.perceived[group.shown],
+            tuple(group.validity),
+        )
+        for group in groups
+        if group.shown in score.perceived and _is_valid(group)
     ]
+
+
+def _is_valid(group: PerceivedGroup) -> bool:
+    return min((each.r for each in group.validity), default=0.0) >= LEAST_VALIDITY

@@ -179,7 +179,7 @@ def judge(
     episode_id: EpisodeId,
     services: ServicesDep,
     person: Supervisor,
-    judgement: Annotated[Literal["justified", "false-alarm"], Form()],
+    judgement: Annotated[Literal["justified", "false-alarm", "not-now"], Form()],
     note: FormComment = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:

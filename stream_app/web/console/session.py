@@ -1,4 +1,4 @@
-"""The page of one session: risk, alerts, and transcript with the evidence for every score."""
+"""The page of one session: a desk to decide at, with the evidence for every score below it."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
-from stream_app.contracts.scores import MECHANISMS, SessionStatus
+from stream_app.contracts.scores import MECHANISMS, AlertState, SessionStatus
 from stream_app.core.heads import badge_of, title_of
 from stream_app.store import audit, disputes, ratings
 from stream_app.store import interventions as stored_interventions
@@ -34,6 +34,8 @@ from stream_app.web.auth import Reader
 from stream_app.web.console import alert_evidence, evidence, interventions, looking, reviews
 from stream_app.web.console.charts import AlertLane, risk_curve
 from stream_app.web.console.counsellor_names import names_for
+from stream_app.web.console.formatting import duration
+from stream_app.web.console.outcome_words import outcome_sentences
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.feedback import loading
 from stream_app.web.feedback.composition import Feedback
@@ -46,6 +48,7 @@ PAGE_TURNS: Final = 200
 LINKS_AROUND: Final = 5
 MAX_ALERTS: Final = 50
 MAX_UNFIRED: Final = 200
+_OPEN_STATES: Final = (ShownState.FIRING, ShownState.ACKNOWLEDGED)
 _CLOSED_STATES: Final = (ShownState.RESOLVED, ShownState.LAPSED)
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -91,6 +94,18 @@ class SessionView:
     def is_acknowledged(self) -> bool:
         """Whether somebody has acknowledged an open alert."""
         return any(each.state is ShownState.ACKNOWLEDGED for each in self.alerts)
+
+    @property
+    def shown_first(self) -> int | None:
+        """Seq at which the transcript is opened: where the first alert fired, if it is here."""
+        fired = firing_seq(self.alerts[0]) if self.alerts else None
+        return fired if fired is not None and page_of(fired) == self.page else None
+
+    @property
+    def lasted(self) -> str | None:
+        """How long the session took; None if its end is not known."""
+        began, ended = self.card.started_at, self.card.ended_at
+        return duration((ended - began).total_seconds()) if began and ended else None
 
     @property
     def pending(self) -> list[AlertRead]:
@@ -193,6 +208,7 @@ def session(
         quotes=alert_evidence.load(services.store, person, top.alerts),
         others=looking.report(services, person, session_id) if supervises else None,
         names=names_for(services, person, top.card.counsellors),
+        outcomes=outcome_sentences(top.card.outcome_risks, info.outcomes),
         consent=consent,
         interventions=sent,
         leader=stored_interventions.leader(sent),
@@ -221,11 +237,18 @@ def now(
 ) -> Response:
     """Render the part above the transcript again, for live updates."""
     top = _session(services, person, session_id, page)
-    names = names_for(services, person, top.card.counsellors)
     quotes = alert_evidence.load(services.store, person, top.alerts)
     if quotes:
         audit.record(services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id, "alerts")
-    return render(request, "session_now.html", person, top=top, names=names, quotes=quotes)
+    return render(
+        request,
+        "session_now.html",
+        person,
+        top=top,
+        quotes=quotes,
+        names=names_for(services, person, top.card.counsellors),
+        outcomes=outcome_sentences(top.card.outcome_risks, top.info.outcomes),
+    )
 
 
 @router.get(f"/sessions/{SESSION_ID}/turns/{{seq}}")
@@ -308,12 +331,14 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
     card, info = _card(services, person, session_id)
     fired, unfired = _alerts(services, person, session_id)
     last = page_of(last_seq(card))
+    shown = sorted((each for each in fired if each.bundle == card.bundle), key=_urgency)
     if page is None:
-        page = 0 if card.status is SessionStatus.CLOSED else last
+        began = firing_seq(shown[0]) if shown else None
+        page = page_of(began or 0) if card.status is SessionStatus.CLOSED else last
     return SessionView(
         card,
         info,
-        [alert for alert in fired if alert.bundle == card.bundle],
+        shown,
         [alert for alert in unfired if alert.bundle == card.bundle],
         page,
         max(last, page) + 1,
@@ -336,6 +361,18 @@ def _alerts(
     )
     first, second = (page.items for page in by_firing)
     return first, second
+
+
+def firing_seq(alert: AlertRead) -> int | None:
+    """Seq of the turn at which an alert fired; None at the end of the session."""
+    fired = (each for each in alert.transitions if each.state is AlertState.FIRING)
+    return next((each.seq for each in fired), None)
+
+
+def _urgency(alert: AlertRead) -> int:
+    """Sorts what waits for a person first; otherwise the order stays, newest first."""
+    waits = alert.state is ShownState.FIRING and not alert.muted
+    return 0 if waits else 1 if alert.state in _OPEN_STATES else 2
 
 
 def _alert_lane(alert: AlertRead) -> AlertLane:

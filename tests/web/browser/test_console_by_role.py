@@ -147,6 +147,7 @@ def test_words_lead_to_their_help_and_question_mark_shows_the_shortcuts(
     web: ScoredWeb, open_tab: OpenTab
 ) -> None:
     page = open_tab(web).open("/sessions/bad")
+    page.locator("#scored > summary").click()
     page.get_by_role("link", name="Low-empathy risk").first.click()
     expect(page).to_have_url(f"{web.url}/help/risk")
     page.wait_for_load_state()

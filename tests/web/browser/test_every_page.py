@@ -67,6 +67,7 @@ def test_axe_finds_nothing_serious_and_no_page_is_wider_than_the_window(
 
 def test_miti_measures_are_a_table(web: ScoredWeb, open_tab: OpenTab) -> None:
     page = open_tab(web).open("/sessions/interview")
+    page.locator("#scored > summary").click()
     table = page.get_by_role("region", name="MITI measures")
     expect(table.get_by_role("rowheader")).to_have_count(5)
     expect(table.get_by_role("columnheader", name="Good from")).to_be_visible()

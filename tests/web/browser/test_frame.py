@@ -72,6 +72,7 @@ def test_the_closing_value_is_drawn_and_explained(web: ScoredWeb, open_tab: Open
     closing, last = found.low_empathy_risk, found.risk_by_turn[-1][1]
     assert f"{closing:.2f}" != f"{last:.2f}", "the sample no longer shows the difference"
     page = open_tab(web, to="/sessions/over").page
+    page.locator("#scored > summary").click()
     expect(page.locator(".fact-risk .value")).to_have_text(f"{closing:.2f}")
     expect(page.locator(".fact-words")).to_contain_text("closing value")
     expect(page.locator(".closing-words")).to_contain_text(
@@ -90,7 +91,8 @@ def test_lapsed_conditions_are_folded_on_the_session_page(
     web: ScoredWeb, open_tab: OpenTab
 ) -> None:
     page = open_tab(web, to="/sessions/over").page
-    alerts = page.get_by_role("region", name="Alerts")
+    page.locator("#scored > summary").click()
+    alerts = page.get_by_role("region", name="Alert", exact=True)
     assert set(alerts.locator(".state").all_inner_texts()) <= {"firing", "acknowledged", "resolved"}
     folded = page.locator("details.lapsed")
     expect(folded.locator("summary")).to_contain_text("ended before the rule fired")

@@ -181,7 +181,7 @@ def test_a_session_is_assigned_reviewed_and_signed_off_without_javascript(
     web: ScoredWeb, open_tab: OpenTab
 ) -> None:
     page = open_tab(web, "nora", f"/sessions/{OVER[2]}", java_script_enabled=False).page
-    page.get_by_role("link", name="Reviews of this session").click()
+    page.get_by_role("link", name="Assign for review").click()
     page.get_by_role("button", name="Assign", exact=True).click()
     page.get_by_role("link", name=re.compile("^My queue")).click()
     mine = page.get_by_role("region", name="Reviews assigned to me")

@@ -3,8 +3,10 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
@@ -91,10 +93,10 @@ def test_an_abstained_head_has_no_number_mark_or_chip() -> None:
     assert [piece.marks for piece in found.segments] == [()]
     assert found.chips == []
     assert found.abstained == ["strategy"]
-    assert found.perceived[0].probability is None
+    assert found.explained, "that it abstained is said, too"
 
 
-RATED = Validity("ESConv empathy", "seekers' empathy ratings", 0.17, 0.11, 0.23, 851, 851)
+RATED = Validity("ESConv empathy", "seekers' empathy ratings", 0.37, 0.31, 0.43, 851, 851)
 ONE = PerceivedGroup(
     "Understanding and sympathy", ["understanding", "sympathy"], "sympathy", [RATED]
 )
@@ -107,17 +109,24 @@ def listened(abstained: tuple[str, ...] = (), **perceived: float) -> TurnRead:
 
 def test_a_group_of_heads_is_one_bar_with_its_validity() -> None:
     scored = listened(engagement=0.2, understanding=0.4, sympathy=0.6, helpfulness=0.8)
-    assert turn_view(scored, "b", [], GROUPED).perceived == [
-        Bar("Understanding and sympathy", 0.6, (RATED,)),
-        Bar("Engagement", 0.2),
-        Bar("Helpfulness", 0.8),
-    ]
+    found = turn_view(scored, "b", [], GROUPED).perceived
+    assert found == [Bar("Understanding and sympathy", 0.6, (RATED,))]
 
 
-def test_without_groups_each_head_has_a_bar() -> None:
+@pytest.mark.parametrize("r", [0.29, -0.5])
+def test_a_value_that_does_not_agree_with_every_rating_is_not_shown(r: float) -> None:
+    """Each rating that it was compared with counts, not the best one."""
+    group = structs.replace(ONE, validity=[RATED, structs.replace(RATED, r=r)])
     scored = listened(understanding=0.4, sympathy=0.6)
-    found = turn_view(scored, "b", [], FACTS).perceived
-    assert found == [Bar("Understanding", 0.4), Bar("Sympathy", 0.6)]
+    found = turn_view(scored, "b", [], replace(GROUPED, perceived=(group,)))
+    assert found.perceived == []
+
+
+def test_a_value_that_was_never_compared_with_ratings_is_not_shown() -> None:
+    scored = listened(understanding=0.4, sympathy=0.6)
+    assert turn_view(scored, "b", [], FACTS).perceived == []
+    unmeasured = replace(FACTS, perceived=(structs.replace(ONE, validity=[]),))
+    assert turn_view(scored, "b", [], unmeasured).perceived == []
 
 
 def test_a_group_abstains_if_its_shown_head_does() -> None:

@@ -356,9 +356,33 @@ def test_a_session_shows_its_index_and_missed_opportunities(as_: As, filled: Sto
     latest = ", ".join(f"turn {seq}" for seq in score.missed_opportunities[-5:])
     assert f"missed: {latest}" in summary
     assert f'href="#turn-{score.missed_opportunities[-1]}"' in page
-    [risk] = score.outcome_risks.values()
-    outcomes = summary_of(page, "Predicted outcomes")
-    assert f"chat failed {risk:.2f} predicted" in outcomes.lower()
+
+
+@pytest.mark.parametrize(
+    ("low", "shown"), [(0.858, True), (0.49, False), (None, False)], ids=["valid", "weak", "none"]
+)
+def test_an_outcome_risk_is_a_sentence_with_an_interval(
+    as_: As, filled: Store, low: float | None, shown: bool
+) -> None:
+    """Without figures, or where they include chance, the page says nothing of the outcome."""
+    log = [
+        batches.turn(seq, session_id="helped", team="north", domain="peer-support")
+        for seq in range(30)
+    ]
+    [score] = batches.process(log).session_scores
+    filled.commit(batches.process(log))
+    measured = {"value": 0.896, "low": low, "high": 0.929, "sessions": 795, "positive": 95}
+    figures = {"out_of_fold": {"chat_failed": measured}} if low is not None else {}
+    with filled.transaction() as connection:
+        manifest = {"name": "fake", "metrics": {"outcomes": figures}}
+        connection.execute(sa.update(tables.bundles).values(manifest=manifest))
+    outcomes = summary_of(proper(as_("sue").get("/sessions/helped")), "Predicted outcomes")
+    if not shown:
+        assert outcomes == ""
+        return
+    chance = round(100 * score.outcome_risks["chat_failed"])
+    assert f"a chance of {chance} % that this chat would be filed as failed" in outcomes
+    assert "90 % of pairs (95 % interval 86 to 93 %, 795 sessions)." in outcomes
     assert "do not measure empathy" in outcomes
 
 
@@ -467,19 +491,27 @@ def test_the_curve_shows_the_bundles_threshold(as_: As, filled: Store, has_thres
 
 
 def perceived_groups() -> dict[str, object]:
+    """One group that agrees with ratings, and one that does not."""
     about = {"rating": "ESConv empathy", "words": "seekers' <ratings>", "n": 851, "sessions": 850}
-    group = {
-        "name": "Understanding and sympathy",
-        "members": ["understanding", "sympathy"],
-        "shown": "sympathy",
-        "validity": [about | {"r": 0.17, "low": 0.107, "high": 0.234}],
-    }
-    return {"protocol": "made up", "groups": [group]}
+    groups = [
+        {
+            "name": name,
+            "members": members,
+            "shown": members[-1],
+            "validity": [about | {"r": r, "low": r - 0.06, "high": r + 0.06}],
+        }
+        for name, members, r in (
+            ("Understanding and sympathy", ["understanding", "sympathy"], 0.37),
+            ("Helpfulness", ["helpfulness"], 0.17),
+        )
+    ]
+    return {"protocol": "made up", "groups": groups}
 
 
 def test_a_transcript_shows_grouped_heads_once_and_no_satisfaction(as_: As, filled: Store) -> None:
-    """Scores keep all heads; the page shows the group with its coefficient, and client turns
-    without the satisfaction that one sentence cannot say."""
+    """Scores keep all heads; the page shows the group with its coefficient, nothing of the
+    one that hardly agrees with ratings, and client turns without the satisfaction that one sentence
+    cannot say."""
     recent(filled, "listened", 1)
     heads = {"understanding": 0.41, "sympathy": 0.62, "helpfulness": 0.33}
     client = {"satisfaction": {"no": 0.09, "yes": 0.91}, "distress": {"no": 0.2, "yes": 0.8}}
@@ -499,15 +531,12 @@ def test_a_transcript_shows_grouped_heads_once_and_no_satisfaction(as_: As, fill
     ):
         page = as_("sue").get(address).text
         if not address.endswith("2"):
-            bars = re.search(r'<section class="perceived".*?</section>', page, re.DOTALL)
+            bars = re.search(r'<div class="perceived".*?</dl>', page, re.DOTALL)
             assert bars is not None
-            assert re.findall(r"<dt>([^<]+)</dt>", bars[0]) == [
-                "Understanding and sympathy",
-                "Helpfulness",
-            ]
-            assert re.findall(r'<span class="p">([\d.]+)</span>', bars[0]) == ["0.62", "0.33"]
-            assert "r = 0.17 with seekers&#39; &lt;ratings&gt;</dd>" in bars[0]
-            assert "(0.11 to 0.23)" in bars[0]
+            assert re.findall(r"<dt>([^<]+)</dt>", bars[0]) == ["Understanding and sympathy"]
+            assert re.findall(r'<span class="p">([\d.]+)</span>', bars[0]) == ["0.62"]
+            assert "r = 0.37 with seekers&#39; &lt;ratings&gt;</dd>" in bars[0]
+            assert "(0.31 to 0.43)" in bars[0]
         if not address.endswith("1"):
             assert "<b>yes</b> " in page, "distress is shown"
             assert "distress" in page

@@ -16,6 +16,7 @@ const { session, page, lastPage, pageTurns } = top.dataset;
 const address = `/sessions/${encodeURIComponent(session)}`;
 const NEAR_END = 240;
 const REFRESH_DELAY = 700;
+const SETTLING_FRAMES = 4;
 const waiting = new Set();
 let working = false;
 let refreshing = 0;
@@ -53,18 +54,23 @@ function put(seq, turn) {
 
 /** Whether the end of the transcript is in view; it is not the end of the page. */
 function endsInView() {
-  return turns.getBoundingClientRect().bottom < innerHeight + NEAR_END;
+  const last = turns.lastElementChild?.getBoundingClientRect().bottom ?? 0;
+  return last < Math.min(innerHeight, turns.getBoundingClientRect().bottom) + NEAR_END;
 }
 
 function replace(old, turn) {
   if (old.dataset.stage === "final" && turn.dataset.stage !== "final") return; // older than the one shown
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
-  if (old.querySelector(".all[open]")) turn.querySelector(".all")?.setAttribute("open", "");
+  for (const name of ["all", "how"]) {
+    if (old.querySelector(`.${name}[open]`)) turn.querySelector(`.${name}`)?.setAttribute("open", "");
+  }
+  turn.classList.toggle("is-firing", old.classList.contains("is-firing"));
   keepOpenCard(old, turn);
   old.replaceWith(turn);
   if (!focused) return;
   if (focused.isConnected) return focused.focus({ preventScroll: true });
-  const same = focused.className ? turn.querySelector(`.${focused.classList[0]}`) : turn.querySelector("article");
+  const like = focused.tagName === "SUMMARY" ? ".how > summary" : focused.className ? `.${focused.classList[0]}` : "article";
+  const same = turn.querySelector(like);
   same?.focus({ preventScroll: true });
 }
 
@@ -93,25 +99,49 @@ function showHandOver(fresh) {
   if (focused) fresh.querySelector("button")?.focus({ preventScroll: true });
 }
 
+/** What tells one control of the renewed parts from another. */
+function signOf(control) {
+  const named = ["href", "value", "aria-label"].map((name) => control.getAttribute(name));
+  return [control.tagName, ...named, control.tagName === "SUMMARY" ? control.parentElement.id : ""].join();
+}
+
+/** Renew facts, alerts and scores; the forms between them, which may have words in them, stay. */
 function showTop(fresh) {
-  const focused = top.contains(document.activeElement) ? document.activeElement : null;
+  const focused = document.activeElement?.closest("[data-part]") ? document.activeElement : null;
   const seq = top.querySelector(".curve a[tabindex='0']")?.dataset.seq;
   const wasLast = seq === [...top.querySelectorAll(".curve a[data-seq]")].at(-1)?.dataset.seq;
-  if (top.querySelector(".as-table[open]")) fresh.querySelector(".as-table")?.setAttribute("open", "");
-  top.replaceChildren(...fresh.childNodes);
+  for (const part of top.querySelectorAll("[data-part]")) {
+    const newer = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
+    for (const one of part.querySelectorAll("details[id][open]")) newer.querySelector(`#${CSS.escape(one.id)}`)?.setAttribute("open", "");
+    part.replaceChildren(...newer.childNodes);
+  }
   setStop(wasLast && !focused ? undefined : seq);
   if (!focused) return;
-  const label = focused.getAttribute("aria-label");
-  const focusedAddress = focused.getAttribute("href");
-  const same = [...top.querySelectorAll("a, summary")].find((one) => one.getAttribute("href") === focusedAddress && one.getAttribute("aria-label") === label);
+  const same = [...top.querySelectorAll("[data-part] :is(a, summary, button, [tabindex])")].find((one) => signOf(one) === signOf(focused));
   same?.focus({ preventScroll: true });
+}
+
+/** Open the transcript where the alert fired, otherwise at the newest turn; not where it fills the page. */
+function showFirst() {
+  const firing = document.getElementById(`turn-${turns.dataset.first}`);
+  firing?.classList.add("is-firing");
+  const first = firing ?? ("live" in turns.dataset ? turns.lastElementChild : null);
+  if (location.hash || !first || turns.scrollHeight <= turns.clientHeight) return;
+  // Turns out of view have a guessed height, so that the first step may miss.
+  const step = (left) => {
+    const place = first.getBoundingClientRect();
+    const frame = turns.getBoundingClientRect();
+    turns.scrollTop += place.top + place.height / 2 - frame.top - frame.height / 2;
+    if (left) requestAnimationFrame(() => step(left - 1));
+  };
+  step(SETTLING_FRAMES);
 }
 
 const reload = oneAtATime(async () => {
   const fresh = await load(location.href);
   if (!fresh) return false;
   for (const turn of fresh.querySelectorAll("li.turn")) put(Number(turn.dataset.seq), document.adoptNode(turn));
-  showTop(fresh.getElementById("now"));
+  showTop(fresh);
   showHandOver(fresh.getElementById("hand-over-list"));
   refresh();
   return true;
@@ -128,13 +158,14 @@ addEventListener(
   () => {
     if (endsInView()) newBelow.hidden = true;
   },
-  { passive: true },
+  { passive: true, capture: true }, // the transcript has a scroll bar of its own
 );
 document.addEventListener("reviewed", ({ detail }) => {
   waiting.add(detail.seq);
   work();
 });
 
+showFirst();
 watchCurve(top);
 watchWindows();
 watchRatingCards(session);

@@ -1,11 +1,11 @@
-// Highlights the context window of a turn on hover and focus, or permanently with its button.
+// Highlights the context window of a turn whose scores are shown, on hover and focus, or permanently with its button.
 
 const turns = document.getElementById("turns");
 let pinned = null;
 
 function show(turn) {
   for (const lit of turns.querySelectorAll(".in-window, .of-window")) lit.classList.remove("in-window", "of-window");
-  if (!turn?.dataset.window) return;
+  if (!turn?.dataset.window || !turn.querySelector(".how[open]")) return;
   turn.classList.add("of-window");
   for (const seq of turn.dataset.window.split(" ")) document.getElementById(`turn-${seq}`)?.classList.add("in-window");
 }
