@@ -1,4 +1,4 @@
-"""Axe's serious and critical findings on a page, in light and in dark colours."""
+"""Axe's grave findings on a page, in light and in dark colours."""
 
 from typing import Any
 
@@ -6,6 +6,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 GRAVE = ("serious", "critical")
+AS_GRAVE = ("landmark-unique",)
+"""A moderate finding: landmarks of one name cannot be told apart in a screen reader's list."""
 DARK = """async () => {
   const varied = new Set(["id", "href", "for", "name", "value", "title", "datetime", "aria-label"]);
   const own = (node) => [node.tagName, ...[...node.attributes]
@@ -42,7 +44,7 @@ def grave_violations(page: Page) -> list[tuple[str, str, Any]]:
         (colours, found["id"], [_shown(node) for node in found["nodes"][:3]])
         for colours, response in (("light", light), ("dark", dark))
         for found in response["violations"]
-        if found["impact"] in GRAVE
+        if found["impact"] in GRAVE or found["id"] in AS_GRAVE
     ]
 
 

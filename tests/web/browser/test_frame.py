@@ -145,6 +145,24 @@ def test_a_filter_applies_at_once_and_keeps_the_focus(web: ScoredWeb, open_tab: 
     expect(still.locator(".card")).to_have_count(1)
 
 
+def test_the_header_is_one_line_on_a_laptop(web: ScoredWeb, open_tab: OpenTab) -> None:
+    """Also with work waiting, for the longest navigation and a long name."""
+    page = open_tab(web, to="/sessions", viewport={"width": 1280, "height": 800}).page
+    page.evaluate("""() => {
+      const [first] = document.querySelectorAll(".frame nav .count");
+      document.querySelector('.frame nav a[href="/reviews"]').append(first.cloneNode(true));
+      document.querySelector(".frame .who a").textContent = "evangelina-of-the-night-shift";
+    }""")
+    tops = page.locator(".frame nav a, .frame-end button, .frame .brand").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect()).map(box => box.top + box.height / 2)"
+    )
+    assert max(tops) - min(tops) < 4
+    box = page.locator("header.frame").bounding_box()
+    assert box is not None
+    assert box["height"] < 60
+    expect(page.get_by_role("button", name="Light", exact=True)).to_be_visible()
+
+
 def test_the_phones_header_is_low_and_shows_the_current_page(
     web: ScoredWeb, open_tab: OpenTab
 ) -> None:
