@@ -33,17 +33,20 @@ from stream_app.store.tables import (
 
 NO_RISK_YET: Final = -1.0
 """Sorts sessions without a risk after those with one."""
+NO_INDEX_YET: Final = 1e9
+"""Sorts sessions without an index after those with one."""
 LOW_RATING: Final = 2
 """Of ratings from 1 to 5."""
 
 
 class Order(Enum):
-    """``risk``: highest first. ``activity`` and ``start``: newest first.
+    """``risk``: highest first. ``index``: lowest first. ``activity`` and ``start``: newest first.
 
     ``id``: by session_id; the only order that is stable while paging.
     """
 
     RISK = "risk"
+    INDEX = "index"
     ACTIVITY = "activity"
     START = "start"
     ID = "id"
@@ -80,6 +83,9 @@ class SessionFilter:
     rule: str | None = None
     risk_from: float | None = None
     judged: Judged | None = None
+    index_to: float | None = None
+    of_bundles: frozenset[str] | None = None
+    not_of_bundles: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +211,9 @@ def _order(newest: sa.Subquery, order: Order) -> tuple[list[tuple[Key, bool]], l
         case Order.RISK:
             risk = sa.func.coalesce(newest.c.low_empathy_risk, NO_RISK_YET)
             return [(risk, True), (by_id, True)], [float, str]
+        case Order.INDEX:
+            index = sa.func.coalesce(newest.c.empathy_index, NO_INDEX_YET)
+            return [(index, False), (by_id, False)], [float, str]
         case Order.ACTIVITY:
             hour, exact = newest.c.activity_hour, newest.c.last_activity_at
             return [(hour, True), (exact, True), (by_id, True)], [int, datetime, str]
@@ -288,8 +297,7 @@ def _new_scores(scope: Scope, chosen: SessionFilter) -> sa.Subquery:
         query = query.where(score.c.started_at < chosen.started_before)
     if chosen.status is not None:
         query = query.where(score.c.status == chosen.status.value)
-    if chosen.risk_from is not None:
-        query = query.where(score.c.low_empathy_risk >= chosen.risk_from)
+    query = query.where(*_measured(score, chosen))
     return query.where(*_further(score.c.session_id, chosen)).subquery()
 
 
@@ -300,6 +308,18 @@ _kept_scores = lru_cache(maxsize=SCOPES)(_new_scores)
 def _activity(score: sa.FromClause) -> sa.ColumnElement[datetime]:
     never = sa.literal(datetime(1970, 1, 1, tzinfo=UTC), UtcDateTime())
     return sa.func.coalesce(score.c.last_activity_at, score.c.started_at, never)
+
+
+def _measured(score: sa.FromClause, chosen: SessionFilter) -> Iterator[sa.ColumnElement[bool]]:
+    """Conditions on the measures of a session and on what measured them."""
+    if chosen.risk_from is not None:
+        yield score.c.low_empathy_risk >= chosen.risk_from
+    if chosen.index_to is not None:
+        yield score.c.empathy_index <= chosen.index_to
+    if chosen.of_bundles is not None:
+        yield score.c.bundle.in_(chosen.of_bundles)
+    if chosen.not_of_bundles is not None:
+        yield score.c.bundle.not_in(chosen.not_of_bundles)
 
 
 def _further(

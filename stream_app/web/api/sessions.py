@@ -48,7 +48,10 @@ def list_sessions(
     started_before: Annotated[Moment | None, Query(description="Started before this time")] = None,
     order: Annotated[
         Order,
-        Query(description="`risk`: highest first, `activity` and `start`: newest first, `id`"),
+        Query(
+            description="`risk`: highest first, `index`: lowest first, `activity` and `start`: "
+            "newest first, `id`"
+        ),
     ] = Order.RISK,
     cursor: Cursor = None,
     limit: Limit = 50,

@@ -1,5 +1,6 @@
 """The page of all stored sessions: search, filters, saved views. Scoped like ``GET /sessions``."""
 
+import math
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final
@@ -43,6 +44,15 @@ OUTCOMES: Final = {
     Judged.LOW.value: f"rated {LOW_RATING} or less",
     Judged.NONE.value: "no outcome",
 }
+ORDERS: Final = {
+    "": (Order.START, "newest first"),
+    Order.RISK.value: (Order.RISK, "highest risk first"),
+    Order.INDEX.value: (Order.INDEX, "lowest index first"),
+    Order.ACTIVITY.value: (Order.ACTIVITY, "last active first"),
+}
+PERIODS: Final = {"week": (7, "last week"), "month": (28, "last four weeks")}
+"""Days back from now, so that a saved view moves on."""
+REAL, SYNTHETIC = "real", "synthetic"
 NOT_SAVED: Final = ("search", "counsellor")
 """An id that was searched for should not outlive its session; see ``saved_views``."""
 
@@ -60,6 +70,15 @@ class Choices:
     alert: str = ""
     risk: str = ""
     outcome: str = ""
+    index: str = ""
+    period: str = ""
+    data: str = ""
+    order: str = ""
+
+    @property
+    def narrowed(self) -> int:
+        """How many conditions are chosen."""
+        return sum(bool(getattr(self, f.name)) for f in fields(self) if f.name != "order")
 
     def query(self, without: tuple[str, ...] = ()) -> str:
         """As a query string, without empty fields."""
@@ -81,8 +100,15 @@ async def _choices(
     alert: FilterValue = "",
     risk: FilterValue = "",
     outcome: FilterValue = "",
+    index: FilterValue = "",
+    period: FilterValue = "",
+    data: FilterValue = "",
+    order: FilterValue = "",
 ) -> Choices:
-    return Choices(search.strip(), since, until, team, domain, counsellor, alert, risk, outcome)
+    return Choices(
+        search.strip(),
+        *(since, until, team, domain, counsellor, alert, risk, outcome, index, period, data, order),
+    )
 
 
 @router.get("/sessions")
@@ -93,7 +119,7 @@ def past_sessions(
     chosen: Annotated[Choices, Depends(_choices)],
     cursor: Annotated[str | None, Query(max_length=2000)] = None,
 ) -> Response:
-    """List sessions, newest first."""
+    """List sessions, newest first unless another order is chosen."""
     services.accesses.record(person.name, AuditAction.READ_SCORES, "list of sessions")
     return _page(request, services, person, chosen, cursor)
 
@@ -108,7 +134,7 @@ def save_view(
 ) -> Response:
     """Keep the current filter under a name, for this person alone."""
     chosen = _parsed(query)
-    _filter(person, chosen)
+    _filter(services.store, person, chosen)
     view = SavedView(name.strip(), chosen.query(NOT_SAVED), chosen.counsellor or None)
     if not view.name:
         raise HTTPException(422, "a saved view needs a name")
@@ -140,9 +166,9 @@ def _page(
 ) -> Response:
     store, scope = services.store, person.scope
     supervises = person.role is PersonRole.SUPERVISOR
-    found = sessions.find(
-        store, scope, _filter(person, chosen), Order.START, cursor, PAGE_SIZE, curves=False
-    )
+    wanted = _filter(store, person, chosen)
+    order, _ = ORDERS[chosen.order]
+    found = sessions.find(store, scope, wanted, order, cursor, PAGE_SIZE, curves=False)
     return render(
         request,
         "sessions.html",
@@ -160,6 +186,9 @@ def _page(
         rules=choices(store, scope, "rules", filter_choices.alert_rules),
         risks=RISKS,
         outcomes=OUTCOMES,
+        orders=ORDERS,
+        periods=PERIODS,
+        any_synthetic=bool(bundle_info.synthetic(store)),
         views=[(view, _address(view)) for view in saved_views.find(store, person.name)],
         info=bundle_info.read(store),
     )
@@ -180,23 +209,29 @@ def _parsed(query: str) -> Choices:
     return Choices(**sent)
 
 
-def _filter(person: Person, chosen: Choices) -> SessionFilter:
+def _filter(store: Store, person: Person, chosen: Choices) -> SessionFilter:
     if chosen.counsellor and person.role is PersonRole.ANALYST:
         raise HTTPException(403, "analysts may not use pseudonyms")
+    if chosen.order not in ORDERS or chosen.data not in ("", REAL, SYNTHETIC):
+        raise HTTPException(422, "a field of the filter has no valid value")
+    simulated = bundle_info.synthetic(store) if chosen.data else frozenset()
     try:
         return SessionFilter(
             team=chosen.team or None,
             domain=chosen.domain or None,
             counsellor=chosen.counsellor or None,
-            started_from=_midnight(chosen.since),
+            started_from=_latest(_midnight(chosen.since), _period(chosen.period)),
             started_before=_midnight(chosen.until, days=1),
             search=chosen.search or None,
             alerted={ANY_ALERT: True, NO_ALERT: False}.get(chosen.alert),
             rule=chosen.alert.removeprefix(OF_RULE) if chosen.alert.startswith(OF_RULE) else None,
             risk_from=float(chosen.risk) if chosen.risk else None,
             judged=Judged(chosen.outcome) if chosen.outcome else None,
+            index_to=_finite(chosen.index),
+            of_bundles=simulated if chosen.data == SYNTHETIC else None,
+            not_of_bundles=simulated if chosen.data == REAL else None,
         )
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, KeyError):
         raise HTTPException(422, "a field of the filter has no valid value") from None
 
 
@@ -205,3 +240,30 @@ def _midnight(day: str, days: int = 0) -> datetime | None:
         return None
     begins = date.fromisoformat(day) + timedelta(days=days)
     return datetime(begins.year, begins.month, begins.day, tzinfo=UTC)
+
+
+def _period(name: str) -> datetime | None:
+    """When a period back from now begins.
+
+    Raises:
+        KeyError: there is no such period.
+    """
+    return datetime.now(UTC) - timedelta(days=PERIODS[name][0]) if name else None
+
+
+def _latest(*moments: datetime | None) -> datetime | None:
+    return max((each for each in moments if each is not None), default=None)
+
+
+def _finite(number: str) -> float | None:
+    """A number as typed; None without one.
+
+    Raises:
+        ValueError: it is no finite number.
+    """
+    if not number:
+        return None
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(number)
+    return value

@@ -60,7 +60,7 @@ def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 @pytest.mark.parametrize("name", TIMES)
 def test_the_api_returns_extreme_times(old: Web, name: str) -> None:
     with old.client() as sue:
-        for order in ("risk", "activity", "start", "id"):
+        for order in ("risk", "index", "activity", "start", "id"):
             found = sue.get("/sessions", params={"order": order}).json()["items"]
             cards = {card["session_id"]: card for card in found}
             assert datetime.fromisoformat(cards[name]["started_at"]) == at(name)

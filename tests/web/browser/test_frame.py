@@ -145,6 +145,25 @@ def test_a_filter_applies_at_once_and_keeps_the_focus(web: ScoredWeb, open_tab: 
     expect(still.locator(".card")).to_have_count(1)
 
 
+@pytest.mark.parametrize(("path", "field"), [("/", "Domain"), ("/sessions", "Order")])
+def test_filters_are_folded_on_a_phone(
+    web: ScoredWeb, open_tab: OpenTab, path: str, field: str
+) -> None:
+    page = open_tab(web, to=path, viewport=PHONE).page
+    expect(page.get_by_label(field)).to_be_hidden()
+    page.locator(".folding > summary").click()
+    expect(page.get_by_label(field)).to_be_visible()
+    wide = page.evaluate("""() => [...document.querySelectorAll("main *")].filter(
+      (one) => one.getBoundingClientRect().right > innerWidth + 1 &&
+        !one.closest(".scrolls table, .unseen")).map((one) => one.outerHTML.slice(0, 60))""")
+    assert wide == []
+    still = open_tab(web, to=path, viewport=PHONE, java_script_enabled=False).page
+    expect(still.get_by_label(field)).to_be_visible()
+    laptop = open_tab(web, to=path).page
+    expect(laptop.get_by_label(field)).to_be_visible()
+    expect(laptop.locator(".folding > summary")).to_be_hidden()
+
+
 def test_the_header_is_one_line_on_a_laptop(web: ScoredWeb, open_tab: OpenTab) -> None:
     """Also with work waiting, for the longest navigation and a long name."""
     page = open_tab(web, to="/sessions", viewport={"width": 1280, "height": 800}).page

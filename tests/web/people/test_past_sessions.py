@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 
 from stream_app.store import erasure, saved_views, tables
 from stream_app.store.people import People
+from stream_app.store.queries import bundle_info
 from stream_app.store.queries.sessions import LOW_RATING
 from stream_app.store.saved_views import MOST, SavedView
 from stream_app.web.console.pseudonym_words import short_form
@@ -29,7 +31,7 @@ def all_pages(platform: Platform, name: str, query: str) -> list[str]:
     while True:
         page = client.get(address).text
         found += listed(page)
-        older = re.search(r'href="(/sessions\?[^"]*)">Older', page)
+        older = re.search(r'href="(/sessions\?[^"]*)">Next', page)
         if older is None:
             return found
         address = html.unescape(older[1])
@@ -61,6 +63,7 @@ FILTERS: dict[str, sa.Select[Any]] = {
     "alert=rule%3Aanother": fired(tables.alerts.c.rule == "another"),
     "alert=none": EVERY.except_(fired()),  # type: ignore[dict-item]
     "risk=0.75": sa.select(score.session_id).where(score.low_empathy_risk >= 0.75),
+    "index=0.3": sa.select(score.session_id).where(score.empathy_index <= 0.3),
     "outcome=follow": outcomes(outcome.kind == "follow"),
     "outcome=low-rating": outcomes(outcome.kind == "rating", outcome.value <= LOW_RATING),
     "outcome=none": EVERY.except_(outcomes()),  # type: ignore[dict-item]
@@ -74,6 +77,55 @@ def test_filters(platform: Platform, query: str) -> None:
     found = all_pages(platform, "sue", query)
     assert len(found) == len(set(found))
     assert set(found) == ids(platform, FILTERS[query])
+
+
+@pytest.mark.parametrize(
+    ("order", "column"), [("risk", "low_empathy_risk"), ("index", "empathy_index")]
+)
+def test_sessions_are_sorted_over_all_pages(platform: Platform, order: str, column: str) -> None:
+    """The highest risk and the lowest index first; sessions without a value last."""
+    found = all_pages(platform, "sue", f"order={order}")
+    with platform.store.reading() as connection:
+        query = sa.select(score.session_id, score[column])
+        values = {row[0]: row[1] for row in connection.execute(query)}
+    assert set(found) == set(values)
+    known = [values[each] for each in found if values[each] is not None]
+    assert known == sorted(known, reverse=order == "risk")
+    assert all(values[each] is None for each in found[len(known) :])
+
+
+def test_a_saved_period_moves_on(platform: Platform) -> None:
+    """The last week is counted from now, not from the day on which it was chosen."""
+    last = datetime.now(UTC) - timedelta(days=7)
+    own = sa.select(score.session_id)
+    newest = ids(platform, own.where(score.started_at >= last))
+    assert set(all_pages(platform, "sue", "period=week")) == newest
+    moved = next(iter(sorted(ids(platform, own))))
+    with platform.store.transaction() as connection:
+        row = tables.session_scores.c.session_id == moved
+        before = connection.scalar(sa.select(score.started_at).where(row))
+        now = datetime.now(UTC) - timedelta(days=2)
+        connection.execute(sa.update(tables.session_scores).where(row).values(started_at=now))
+    try:
+        assert set(all_pages(platform, "sue", "period=week")) == newest | {moved}
+    finally:
+        with platform.store.transaction() as connection:
+            back = sa.update(tables.session_scores).where(row).values(started_at=before)
+            connection.execute(back)
+
+
+def test_synthetic_sessions_are_left_out_or_shown_alone(platform: Platform) -> None:
+    simulated = bundle_info.synthetic(platform.store)
+    assert simulated
+    own = sa.select(score.session_id)
+    alone = ids(platform, own.where(score.bundle.in_(simulated)))
+    assert set(all_pages(platform, "sue", "data=synthetic")) == alone
+    assert set(all_pages(platform, "sue", "data=real")) == ids(platform, own) - alone
+
+
+@pytest.mark.parametrize("query", ["order=no", "period=no", "data=no", "index=nan", "index=much"])
+def test_a_value_that_does_not_exist_is_refused(platform: Platform, query: str) -> None:
+    assert platform.as_("sue").get(f"/sessions?{query}").status_code == 422
 
 
 def test_filters_are_combined_and_pages_are_newest_first(platform: Platform) -> None:

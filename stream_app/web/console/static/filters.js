@@ -22,6 +22,20 @@ for (const form of forms) {
   });
 }
 
+const narrow = matchMedia("(max-width: 44rem)");
+/** Fold the filters where the window is narrow, unfold them where their button is hidden. */
+function fold() {
+  for (const one of document.querySelectorAll(".folding")) {
+    one.open = !narrow.matches;
+    delete one.dataset.unread;
+  }
+}
+fold();
+narrow.addEventListener("change", fold);
+
 const [path, place, name] = JSON.parse(sessionStorage.getItem(FOCUS) ?? "[]");
 sessionStorage.removeItem(FOCUS);
-if (name && path === location.pathname) forms[place]?.elements.namedItem(name)?.focus?.({ preventScroll: true });
+if (name && path === location.pathname) {
+  forms[place]?.closest(".folding")?.setAttribute("open", "");
+  forms[place]?.elements.namedItem(name)?.focus?.({ preventScroll: true });
+}
