@@ -1,7 +1,7 @@
 """A supervisor's queue of reviews, assigning a session or alert, and agreement of reviewers."""
 
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -10,7 +10,7 @@ from stream_app.store import assignments, reviews
 from stream_app.store.audit import AuditAction
 from stream_app.store.queries import alerts, sessions
 from stream_app.web import review_agreement, reviewing
-from stream_app.web.api.fields import Identifier
+from stream_app.web.api.fields import Identifier, Moment
 from stream_app.web.api.samples import ReportReader
 from stream_app.web.auth import Supervisor
 from stream_app.web.console.rendering import render
@@ -19,6 +19,8 @@ from stream_app.web.path_segments import SESSION_ID, path_segment
 from stream_app.web.services import ServicesDep
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
+FARTHEST_ZONE: Final = timedelta(hours=14, seconds=1)
+"""How far a zone is from UTC at most; a browser sends whole seconds."""
 USUAL_DAYS: Final = 7
 MAX_OTHERS: Final = 100
 MAX_SIGNED: Final = 50
@@ -84,11 +86,26 @@ def assign(
     session_id: Identifier,
     reviewer: Annotated[Identifier, Form()],
     due: Annotated[date, Form()],
+    due_at: Annotated[Moment | Literal[""], Form()] = "",
     scorecard: Annotated[Identifier | None, Form()] = None,
     alert: Annotated[Identifier | None, Form()] = None,
 ) -> Response:
-    """Assign a review, due at the end of a day (UTC)."""
-    due_at = datetime.combine(due, time.max, UTC)
+    """Assign a review, due at the end of a day: in UTC, or at the moment that the script sends."""
+    ends = _end_of(due, due_at or None)
     with as_http_errors():
-        reviewing.assign(services, person, session_id, reviewer, due_at, scorecard, alert)
+        reviewing.assign(services, person, session_id, reviewer, ends, scorecard, alert)
     return RedirectResponse(f"/sessions/{path_segment(session_id)}/reviews", status_code=303)
+
+
+def _end_of(day: date, sent: datetime | None) -> datetime:
+    """The end of a day in the zone of the person, whose browser knows it.
+
+    Raises:
+        HTTPException: the moment is in no zone the end of that day (422).
+    """
+    in_utc = datetime.combine(day, time.max, UTC)
+    if sent is None:
+        return in_utc
+    if sent.tzinfo is None or abs(sent - in_utc) > FARTHEST_ZONE:
+        raise HTTPException(422, "due_at is not the end of the day that was chosen")
+    return sent

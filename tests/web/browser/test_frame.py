@@ -131,6 +131,24 @@ def test_times_are_the_readers_with_utc_in_the_title(web: ScoredWeb, open_tab: O
     expect(still.locator("#zone")).to_have_text("Times are in UTC.")
 
 
+def test_a_review_is_due_at_the_end_of_the_readers_day(web: ScoredWeb, open_tab: OpenTab) -> None:
+    page = open_tab(web, to="/sessions/over/reviews", timezone_id="Asia/Tokyo").page
+    expect(page.get_by_label("Due at the end of (Asia/Tokyo)")).to_be_visible()
+    page.locator("[name=due]").fill("2100-01-02")
+    page.get_by_role("button", name="Assign", exact=True).click()
+    due = page.get_by_role("region", name="Reviews of this session").locator("time").first
+    expect(due).to_have_text("2 Jan, 23:59")
+    expect(due).to_have_attribute("title", "2100-01-02 14:59:59 UTC")
+
+
+def test_the_sign_in_page_says_what_this_is_and_whom_to_ask(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    page = open_tab(web, None).open("/sign-in")
+    expect(page.locator("main")).to_contain_text("Rapport reads conversations")
+    expect(page.locator("main")).to_contain_text("administrator of your organisation")
+
+
 def test_a_filter_applies_at_once_and_keeps_the_focus(web: ScoredWeb, open_tab: OpenTab) -> None:
     page = open_tab(web, to="/sessions").page
     expect(page.get_by_role("button", name="Show", exact=True)).to_have_count(0)

@@ -40,6 +40,28 @@ def assigned(as_: As, **changes: str) -> str:
     return str(found)
 
 
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        (None, "2100-01-02T23:59:59.999999+00:00"),
+        ("", "2100-01-02T23:59:59.999999+00:00"),
+        ("2100-01-02T14:59:59.000Z", "2100-01-02T14:59:59+00:00"),  # Tokyo
+        ("2100-01-03T09:59:59.000Z", "2100-01-03T09:59:59+00:00"),  # Honolulu
+    ],
+)
+def test_a_day_ends_where_the_person_is(
+    as_: As, filled: Store, sent: str | None, stored: str
+) -> None:
+    assigned(as_, **({} if sent is None else {"due_at": sent}))
+    [found] = rows(filled, tables.reviews)
+    assert found["due_at"].isoformat() == stored
+
+
+@pytest.mark.parametrize("sent", ["2100-01-05T00:00:00Z", "2100-01-02T23:59:59", "soon"])
+def test_a_moment_of_another_day_is_refused(as_: As, filled: Store, sent: str) -> None:
+    assert as_("ben").post(PAGE, data={**DUE, "due_at": sent}).status_code == 422
+
+
 def test_from_assignment_to_sign_off(as_: As, filled: Store) -> None:
     assert "My queue</a>" in as_("sue").get("/reviews").text
     page = as_("ben").get(PAGE).text

@@ -66,10 +66,22 @@ function nameZone() {
   element.textContent = timeZone === "UTC" ? "Times are in UTC." : `Times are in ${timeZone} (${offset}); point at one to see it in UTC.`;
 }
 
+/** Send the end of a chosen day as a moment: which one it is depends on the reader's zone. */
+function watchDayEnds() {
+  for (const hidden of document.querySelectorAll("input[data-end-of]")) {
+    const chosen = hidden.form.elements.namedItem(hidden.dataset.endOf);
+    const set = () => (hidden.value = chosen.value && new Date(`${chosen.value}T23:59:59`).toISOString());
+    chosen.addEventListener("input", set);
+    set();
+  }
+  for (const words of document.querySelectorAll("[data-zone]")) words.textContent = zone.resolvedOptions().timeZone;
+}
+
 function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
 localise();
 nameZone();
+watchDayEnds();
 setInterval(tick, TICK);
