@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.web.browser.conftest import PHONE, NewWeb, OpenTab
-from tests.web.browser.scored_web import ScoredWeb
+from tests.web.browser.scored_web import ScoredWeb, turn
 
 LAPTOP = {"width": 1280, "height": 800}
 HALF = timedelta(minutes=10)
@@ -141,3 +141,20 @@ def test_a_verdict_is_given_on_the_page_and_can_be_changed(
     first.get_by_role("button", name="Right").click()
     expect(first.locator(".verdict")).to_contain_text("Judged right")
     expect(page).to_have_url(re.compile("/sessions/judged$"))
+
+
+def test_every_open_alert_is_seen_and_the_first_verdict_stays_in_view(
+    web: ScoredWeb, open_tab: OpenTab
+) -> None:
+    said = ("I feel so alone and hopeless.", "It hurts so much.", "I want to kill myself.")
+    words = [each for client in said * 2 for each in (client, "Get over it.")]
+    web.commit(*(turn("twice", seq, text, domain="peer-support") for seq, text in enumerate(words)))
+    page = open_tab(web, to="/sessions/twice", viewport=LAPTOP).page
+    alerts = page.locator("#alerts .session-alert")
+    assert alerts.count() > 1
+    for place in range(alerts.count()):
+        expect(alerts.nth(place).locator(".reason")).to_be_visible()
+    for name in ("Right", "False alarm", "Unclear"):
+        assert in_first_window(page, alerts.first.get_by_role("button", name=name))
+    for name in ("Send note", "Take over…"):
+        assert in_first_window(page, page.get_by_role("button", name=name))

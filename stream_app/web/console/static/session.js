@@ -112,7 +112,10 @@ function showTop(fresh) {
   const wasLast = seq === [...top.querySelectorAll(".curve a[data-seq]")].at(-1)?.dataset.seq;
   for (const part of top.querySelectorAll("[data-part]")) {
     const newer = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
-    for (const one of part.querySelectorAll("details[id][open]")) newer.querySelector(`#${CSS.escape(one.id)}`)?.setAttribute("open", "");
+    for (const one of part.querySelectorAll("details[id]")) {
+      const same = newer.querySelector(`#${CSS.escape(one.id)}`);
+      if (same) same.open = one.open;
+    }
     part.replaceChildren(...newer.childNodes);
   }
   setStop(wasLast && !focused ? undefined : seq);
