@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -315,7 +316,9 @@ class OrderedConsumer(Consumer):
         self.offsets.on_assigned()
         await super().on_partitions_assigned(assigned, generation_id)
 
-    def _filter_tps_with_pending_acks(self, topics: set[Any] | None = None) -> Iterator[TP]:
+    def _filter_tps_with_pending_acks(
+        self, topics: AbstractSet[str | TP] | None = None
+    ) -> Iterator[TP]:
         """Partitions that may have an offset to commit.
 
         Faust names those whose events were acknowledged. What is no event (the marker of a
