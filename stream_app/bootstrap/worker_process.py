@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -97,6 +97,7 @@ def worker(
         tracing=tracing,
         keep_shadow=lambda scores: shadow_scores.write(opened, scores),
         encode=encoding(settings.score_schema),
+        now=opened.clock,
     )
     app = faust_app.create(settings)
     health = Health(
@@ -140,22 +141,21 @@ def worker(
             opened,
             lambda: bootstrap.sweep_archive(settings, opened),
             client,
-            datetime.now(UTC),
+            opened.clock(),
         ),
         tracing,
         schema_registry.schema_ids(settings),
         routed,
         reloader,
         LeftBundles(opened, core, processor).close,
+        opened.clock,
     )
     agent.attach()
     app.find_start = lambda committed: processor.continue_from(
-        lambda: log_positions.start_offsets(
-            opened, settings.kafka_group, committed, datetime.now(UTC)
-        )
+        lambda: log_positions.start_offsets(opened, settings.kafka_group, committed, opened.clock())
     )
     app.record_deleted = lambda place, first, until: log_positions.record_deleted(
-        opened, settings.kafka_group, place, first, until, datetime.now(UTC)
+        opened, settings.kafka_group, place, first, until, opened.clock()
     )
     opened.observe_redaction = metrics.redaction_seconds.observe
     return app, agent

@@ -16,7 +16,11 @@ from stream_app.errors import ContractError
 SPEC_VERSION: Final = "1.0"
 TYPE_PREFIX: Final = "rapport."
 CONTENT_TYPE: Final = "application/json"
+STRUCTURED: Final = b"application/cloudevents"
 SOURCE: Final = b"rapport"
+NOT_BINARY: Final = ContractError(
+    "cloudevent", "CloudEvents are read in binary mode: attributes in headers, the event as value"
+)
 
 RawHeaders = Mapping[str, bytes] | Iterable[tuple[str, bytes]] | None
 
@@ -29,6 +33,11 @@ def headers_of(raw: RawHeaders) -> dict[str, bytes]:
 def is_cloud_event(headers: Mapping[str, bytes]) -> bool:
     """Whether the record is a CloudEvent in binary mode."""
     return "ce_specversion" in headers
+
+
+def is_structured(headers: Mapping[str, bytes]) -> bool:
+    """Whether the record says that its value is a CloudEvent with its attributes."""
+    return (headers.get("content-type") or b"").lower().startswith(STRUCTURED)
 
 
 def check(headers: Mapping[str, bytes], event: Event) -> None:

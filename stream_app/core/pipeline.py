@@ -81,6 +81,8 @@ def receive(
     except ContractError as problem:
         schema_id = framing.schema_id(raw)
         event = problem if schema_id is None else _framed_error(problem, schema_id)
+        if cloudevents.is_structured(headers):
+            event = cloudevents.NOT_BINARY
     return Received(source, raw, event, produced_at, appended_at=appended_at)
 
 

@@ -30,6 +30,7 @@ from stream_app.web.services import Services, ServicesDep
 SIGN_IN: Final = "sign-in"
 """Cookie key of the sign-in token. Signing out revokes the token, and with it any copied cookie."""
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
+OTHER_SITE: Final = "this request came from another site"
 PASSWORD_PAGE: Final = "/password"  # noqa: S105  # an address
 _needed_rights: Final[dict[Callable[..., object], frozenset[Right]]] = {}
 
@@ -193,9 +194,12 @@ def _by_hand(request: Request) -> bool:
 def _check_same_site(request: Request) -> None:
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
-    same = site in ("same-origin", "none") if site else _is_same_host(origin, request.url)
-    if not same:
-        raise HTTPException(403, "this request came from another site")
+    if site:
+        if site not in ("same-origin", "none"):
+            raise HTTPException(403, OTHER_SITE)
+    elif not _is_same_host(origin, request.url):
+        # Browsers send only ``Origin`` over plain HTTP; it has the address that the proxy serves.
+        raise HTTPException(403, f"{OTHER_SITE}, or a proxy does not pass on the header Host")
 
 
 def require_same_site(request: Request) -> None:

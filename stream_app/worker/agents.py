@@ -103,10 +103,12 @@ class TurnAgent:
         bundles: "BundleReloader | None" = None,
         intents: IntentReloader | None = None,
         close_left: Callable[[datetime, list[int]], Committed | None] = lambda *_: None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """``schema_ids``: by topic; see ``publishing.publish``.
 
-        ``close_left``: see ``worker.left_bundles``.
+        ``close_left``: see ``worker.left_bundles``. ``now``: what the timers measure by; the clock
+        of this machine may be wrong.
         """
         self.health = health
         self.metrics = metrics
@@ -116,6 +118,7 @@ class TurnAgent:
         self._rules = rules
         self._intents = intents
         self._close_left = close_left
+        self._now = now
         self._reload_baselines = reload_baselines
         self._purge = purge_expired
         self._update_rollups = update_rollups
@@ -249,7 +252,7 @@ class TurnAgent:
             with self.metrics.timed("publish"), self._tracing.stage("publish", batch):
                 for committed in parts:
                     await self._publish(committed)
-        self._watermarks.advance(batch, datetime.now(UTC))
+        self._watermarks.advance(batch, self._now())
         for committed in parts:
             if self.on_batch is not None:
                 self.on_batch(committed.result)
@@ -338,7 +341,7 @@ class TurnAgent:
 
         The grace period lets turns that were spoken before a deadline arrive.
         """
-        now = datetime.now(UTC)
+        now = self._now()
         partitions = self._caught_up(now - TICK_AFTER)
         if not partitions:
             return
@@ -353,7 +356,7 @@ class TurnAgent:
 
     def _current_watermarks(self) -> dict[int, datetime]:
         lag = lag_of(self._app, self._settings.turns_topic) or {}
-        return self._watermarks.current(lag, datetime.now(UTC))
+        return self._watermarks.current(lag, self._now())
 
     @periodic("rules.failed")
     async def _reload_rules(self) -> None:
@@ -384,7 +387,7 @@ class TurnAgent:
     @periodic("erased.failed")
     async def _forget_erased(self) -> None:
         """Evict states and keys of erased sessions from memory."""
-        since = datetime.now(UTC) - ERASED_SLACK
+        since = self._now() - ERASED_SLACK
         async with self._exclusive:
             await self._blocking(lambda: self._processor.forget_erased(since))
 
@@ -392,7 +395,7 @@ class TurnAgent:
     async def _carry_out_withdrawals(self) -> None:
         """Hide or erase sessions whose consent was withdrawn, and notify consumers of erasures."""
         async with self._exclusive:
-            outbox_ids = await self._blocking(lambda: self._apply_withdrawals(datetime.now(UTC)))
+            outbox_ids = await self._blocking(lambda: self._apply_withdrawals(self._now()))
             if not outbox_ids:
                 return
             log.info("withdrawals.erased")
@@ -458,7 +461,7 @@ class TurnAgent:
     async def _purge_expired(self) -> None:
         """Delete expired data if this worker claims today's purge; batches run in between."""
         removed: Counter[str] = Counter()
-        pieces = self._purge(datetime.now(UTC))
+        pieces = self._purge(datetime.now(UTC))  # this machine's: it is compared with the others
         try:
             piece = await self._blocking(lambda: next(pieces, None))
         except (ClocksDisagree, PurgeRefused) as problem:
@@ -476,7 +479,7 @@ class TurnAgent:
     @periodic("rollups.failed")
     async def _roll_up(self) -> None:
         """Update the roll-ups if this worker claims the run; batches go on meanwhile."""
-        steps = self._update_rollups(datetime.now(UTC))
+        steps = self._update_rollups(self._now())
         while await asyncio.to_thread(next, steps, None) is not None:
             await asyncio.sleep(0)
 

@@ -1,7 +1,8 @@
 """Faust's consumer with shorter fetches and strict log order, which leaves out aborted events."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -321,6 +322,17 @@ class OrderedConsumer(Consumer):
         """Handle the end of a rebalance."""
         self.offsets.on_assigned()
         await super().on_partitions_assigned(assigned, generation_id)
+
+    def _filter_tps_with_pending_acks(
+        self, topics: AbstractSet[str | TP] | None = None
+    ) -> Iterator[TP]:
+        """Partitions that may have an offset to commit.
+
+        Faust names those whose events were acknowledged. What is no event (the marker of a
+        transaction at the end of the log) is acknowledged by nobody.
+        """
+        found = self.offsets.finished().union(super()._filter_tps_with_pending_acks(topics))
+        return (tp for tp in found if topics is None or tp in topics or tp.topic in topics)
 
     def _new_offset(self, tp: TP) -> int | None:
         """The offset to commit: by finished events, not by Faust's acknowledgements."""

@@ -145,6 +145,10 @@ class OffsetTracker:
             self._next_to_fetch[tp] = offset
             self._next_to_admit[tp] = max(self._next_to_admit.get(tp, 0), offset)
 
+    def finished(self) -> set[TP]:
+        """Partitions with an offset to commit."""
+        return set(self._finished)
+
     def committable(self, tp: TP) -> int | None:
         """The offset to commit; None if nothing has finished under this assignment."""
         return self._finished.get(tp)

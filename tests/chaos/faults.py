@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from stream_app.commands.erase import open_erasure
 from stream_app.store import tables
 from stream_app.worker.topics import client_options, declare_topics
+from tests.chaos import wrong_clock
 
 if TYPE_CHECKING:
     from tests.chaos.run import Chaos
@@ -154,8 +155,6 @@ def jump_clock(chaos: Chaos, chance: random.Random) -> None:
     This uses an additional worker for a limited time, because with libfaketime each thread switch
     costs milliseconds.
     """
-    chaos.check_idle()
-    chaos.clocks_jumped = True
     chaos.clock.write_text("+0", "utf-8")
     worker = chaos.service.start_worker(faked_time(chaos.clock))
     time.sleep(JOINED_AFTER)
@@ -164,6 +163,16 @@ def jump_clock(chaos: Chaos, chance: random.Random) -> None:
     chaos.clock.write_text("+0", "utf-8")
     time.sleep(2.0)
     worker.send_signal(signal.SIGTERM)
+
+
+def worker_with_wrong_clock(chaos: Chaos, chance: random.Random) -> None:
+    """Let another worker join whose clock is wrong by days and whose purge is due; it must refuse.
+
+    It works beside the others until the next one takes its place, or to the end.
+    """
+    chaos.odd_clock.write_text(chance.choice(wrong_clock.CLOCKS), "utf-8")
+    chaos.wrong.start(faked_time(chaos.odd_clock))
+    chaos.wait_until_purge_refused()
 
 
 def faked_time(file: Path) -> dict[str, str]:
@@ -300,6 +309,7 @@ FAULTS = {
         refused_commit,
         disk_full,
         jump_clock,
+        worker_with_wrong_clock,
         slow_database,
         rolling_restart,
         recreate_topic,

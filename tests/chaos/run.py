@@ -27,13 +27,14 @@ from stream_app.settings import DEFAULT_RULES
 from stream_app.store import log_positions, tables
 from stream_app.worker.topics import client_options
 from tests import topic_log
-from tests.chaos import clocks, extremes, faults, miskeyed, traffic
+from tests.chaos import batches, clocks, extremes, faults, miskeyed, traffic, wrong_clock
 from tests.chaos.comparison import compare
 from tests.chaos.disk import small_disk
 from tests.chaos.proxy import Proxy
 from tests.chaos.sender import Sender, send
 from tests.chaos.truth import calculate
 from tests.chaos.workers import Workers
+from tests.chaos.wrong_clock import WrongClock
 from tests.e2e.service import Service
 
 GROUP_SESSION_TIMEOUT = 6.0
@@ -104,10 +105,10 @@ class Chaos:
         self.restarts = 0
         self.erased: set[str] = set()
         self.skipped: Counter[str] = Counter()
-        self.clocks_jumped = False
-        self.wrong: list[str] = []
+        self.problems: list[str] = []
         self._earlier_records: list[Any] = []
         self._started = time.monotonic()
+        self._began = datetime.now(UTC)
         self._stack = ExitStack()
         binaries = postgres.binaries()
         if binaries is None:
@@ -121,6 +122,7 @@ class Chaos:
         self.proxy = Proxy("127.0.0.1", self.server.port)
         self._stack.callback(self.proxy.close)
         self.clock = folder / "clock"
+        self.odd_clock = folder / "odd-clock"
         self.database = self.server.new_database()
         behind = self.database.replace(f":{self.server.port}/", f":{self.proxy.port}/")
         rules = DEFAULT_RULES.read_text("utf-8").replace("for: 90s", f"for: {clocks.SILENCE}s")
@@ -140,6 +142,8 @@ class Chaos:
         self._stack.callback(self.service.close)
         self.workers = Workers(self.service, size.workers)
         self._stack.callback(self.workers.stop)
+        self.wrong = WrongClock(self.service)
+        self._stack.callback(self.wrong.stop)
 
     def run(self) -> Report:
         """Send all events during the faults, wait for the workers, compare."""
@@ -154,7 +158,7 @@ class Chaos:
         chance = random.Random(f"chaos-{seed}")
         planned = faults.plan(seed, size.faults, size.always)
         holds = [fault.at for fault in planned if fault.name in faults.HOLDING]
-        self.sender = Sender(self.service.settings, log, holds)
+        self.sender = Sender(self.service.settings, log, holds, seed)
         happened = Counter(record.fault for record in log if record.fault)
         for fault in planned:
             self.sender.wait_for(fault.at, lambda: self._stored_share(len(log)))
@@ -163,9 +167,12 @@ class Chaos:
             happened[fault.name] += 1
         happened -= self.skipped
         self.sender.finish()
+        happened += self.sender.faults
         self.wait_until_read()
         self.check_idle()
         happened["clock 2 h ahead"] += self._keep_silence()
+        self.check_idle()
+        self.wrong.stop()
         self.workers.replace_all(idle_timeout=1.0)  # sessions without an end stay open until then
         self._wait(self._rested, "no session is open")
         self.wait_until_read()
@@ -227,26 +234,32 @@ class Chaos:
         self._earlier_records += self._records()
 
     def check_idle(self) -> None:
-        """Report sessions that are idle although no such time without events has passed.
-
-        Not once a worker's own clock has jumped: idleness is measured by it.
-        """
-        if self.clocks_jumped:
-            return
+        """Report sessions that are idle although no such time without events has passed."""
         if time.monotonic() - self._started < self.service.settings.idle_timeout:
             rows = self.service.rows(tables.session_scores)
             idle = [row["session_id"] for row in rows if row["status"] == "idle"]
-            self.wrong += [f"idle too early: {name}" for name in idle]
+            self.problems += [f"idle too early: {name}" for name in idle]
 
     def _keep_silence(self) -> int:
         """Send silent sessions beside producers two hours ahead; wait for their alerts."""
         now = datetime.now(UTC)
         ahead = clocks.ahead(self.seed, AHEAD, now)
         log = [*clocks.silent(self.seed, PARTITIONS, now), *ahead]
-        asyncio.run(send(self.service.settings, log))
+        planned = batches.planned(log, random.Random(f"silence-{self.seed}"))
+        asyncio.run(send(self.service.settings, planned))
         self._print("silence beside clocks that are ahead")
         self._wait(self._alarmed, "an alert about the silence of every silent session")
         return len(ahead)
+
+    def wait_until_purge_refused(self) -> None:
+        """Wait until the worker with the wrong clock has tried to purge, and refused."""
+        before = self.wrong.refusals()
+
+        def refused() -> bool:
+            self.wrong.make_purge_due()
+            return self.wrong.refusals() > before
+
+        self._wait(refused, "a worker whose clock is wrong refuses to purge")
 
     def _alarmed(self) -> bool:
         found = {
@@ -264,10 +277,13 @@ class Chaos:
         store.load_privacy(settings.redact)
         truth = calculate(settings, records, store.privacy, self.erased)
         result = compare(self.service, truth, self.erased)
-        result.add(self.wrong)
+        result.add(self.problems)
+        result.add(wrong_clock.differences(store, self._began, datetime.now(UTC)))
         everything = [*result.lost, *result.doubled, *result.different]
         (self.service.folder / "differences.txt").write_text("\n".join(everything), "utf-8")
         log = (self.service.folder / "worker.log").read_text("utf-8", "replace")
+        if "log.deleted" in log:
+            result.different.append("events count as deleted by the topic's retention")
         return Report(
             self.seed,
             turns_in=len(records),
@@ -286,8 +302,14 @@ class Chaos:
         )
 
     def _records(self) -> list[Any]:
-        """The records of the topic by partition, in order."""
+        """The committed records of the topic by partition, in order.
+
+        Raises:
+            AssertionError: a record of an aborted transaction is among them.
+        """
         records = topic_log.records(self.service.settings, self.service.settings.turns_topic)
+        if any(batches.MARK.encode() in (record.value or b"") for record in records):
+            raise AssertionError("the comparison reads events of aborted transactions")
         return sorted(records, key=lambda record: (record.partition, record.offset))
 
     def _stored_share(self, events: int) -> float:
@@ -356,7 +378,7 @@ def once(seed: int, size: Size, logs: Path | None = None) -> Report:
             chaos.close()
             if logs is not None:
                 logs.mkdir(parents=True, exist_ok=True)
-                for name in ("worker.log", "differences.txt"):
+                for name in ("worker.log", "wrong-clock.log", "differences.txt"):
                     if (Path(folder) / name).exists():
                         shutil.copy(Path(folder) / name, logs / f"seed-{seed}-{name}")
 

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from itertools import pairwise
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
 
 from stream_app.settings import Settings
 from stream_app.worker.topics import client_options
+from tests.chaos import batches
+from tests.chaos.batches import Batch
 from tests.chaos.traffic import Log, Sent
 
 PATIENCE = 900.0
-AT_A_TIME = 200
+TRANSACTIONAL, ABORTING = "chaos-committing", "chaos-aborting"
+TRANSACTION_MS = 600_000
+"""How long a transaction may be open; longer than any fault delays it."""
 
 
 class Sender:
     """``holds``: shares of the log after which it waits for ``release``, in ascending order."""
 
-    def __init__(self, settings: Settings, log: Log, holds: Sequence[float]) -> None:
+    def __init__(self, settings: Settings, log: Log, holds: Sequence[float], seed: int) -> None:
         self.total = len(log)
         self.sent = 0
+        self.faults: Counter[str] = Counter()
+        """How many batches were sent with which codec, and how many transactions how."""
         self._settings = settings
         self._log = log
+        self._chance = random.Random(f"batches-{seed}")
         self._holds = [round(hold * len(log)) for hold in holds]
         self._released = threading.Semaphore(0)
         self._problem: Exception | None = None
@@ -53,42 +64,83 @@ class Sender:
     def _run(self) -> None:
         try:
             for first, last in pairwise([0, *self._holds, self.total]):
-                asyncio.run(send(self._settings, self._log[first:last], self._count))
+                planned = batches.planned(self._log[first:last], self._chance)
+                asyncio.run(send(self._settings, planned, self._count))
                 if last < self.total:
                     self._released.acquire(timeout=PATIENCE)
         except Exception as problem:  # noqa: BLE001  # reported by `finish`
             self._problem = problem
 
-    def _count(self, records: int) -> None:
-        self.sent += records
+    def _count(self, batch: Batch) -> None:
+        self.sent += len(batch.records)
+        self.faults.update(batch.faults)
 
 
 async def send(
-    settings: Settings, log: Sequence[Sent], report: Callable[[int], None] = lambda _: None
+    settings: Settings, planned: Iterable[Batch], report: Callable[[Batch], None] = lambda _: None
 ) -> None:
     """Produce each record once and in order, also across broker restarts."""
-    producer = AIOKafkaProducer(
-        **client_options(settings),
-        enable_idempotence=True,
-        request_timeout_ms=120_000,
-        retry_backoff_ms=200,
-        max_request_size=2**25,
-    )
-    await producer.start()
+    for batch in planned:
+        name = TRANSACTIONAL if batch.in_transaction else None
+        async with _producer(settings, batch.codec, name) as producer:
+            if batch.aborted:
+                await _beside_aborted(settings, producer, batch)
+            else:
+                await _send_batch(settings, producer, batch)
+        report(batch)
+
+
+async def _beside_aborted(settings: Settings, producer: AIOKafkaProducer, batch: Batch) -> None:
+    """Send the batch while another producer's transaction is open."""
+    async with _producer(settings, batch.codec, ABORTING) as other:
+        await other.begin_transaction()
+        await _produce(settings, other, batch.aborted)
+        await _send_batch(settings, producer, batch)
+        await other.abort_transaction()
+
+
+async def _send_batch(settings: Settings, producer: AIOKafkaProducer, batch: Batch) -> None:
+    async with producer.transaction() if batch.in_transaction else nullcontext():
+        await _produce(settings, producer, batch.records)
+
+
+async def _produce(settings: Settings, producer: AIOKafkaProducer, records: Sequence[Sent]) -> None:
+    sending = [
+        await producer.send(
+            settings.turns_topic,
+            record.value,
+            key=record.key,
+            timestamp_ms=_milliseconds(record),
+        )
+        for record in records
+    ]
+    await asyncio.gather(*sending)
+
+
+@asynccontextmanager
+async def _producer(
+    settings: Settings, codec: str | None, transactional_id: str | None
+) -> AsyncIterator[AIOKafkaProducer]:
+    """A producer; while no broker answers, it is tried again to start one."""
+    while True:
+        producer = AIOKafkaProducer(
+            **client_options(settings),
+            enable_idempotence=True,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=TRANSACTION_MS,
+            compression_type=codec,
+            request_timeout_ms=120_000,
+            retry_backoff_ms=200,
+            max_request_size=2**25,
+        )
+        try:
+            await producer.start()
+            break
+        except KafkaError:
+            await producer.stop()
+            await asyncio.sleep(0.5)
     try:
-        for start in range(0, len(log), AT_A_TIME):
-            part = log[start : start + AT_A_TIME]
-            sending = [
-                await producer.send(
-                    settings.turns_topic,
-                    record.value,
-                    key=record.key,
-                    timestamp_ms=_milliseconds(record),
-                )
-                for record in part
-            ]
-            await asyncio.gather(*sending)
-            report(len(part))
+        yield producer
     finally:
         await producer.stop()
 

@@ -16,6 +16,7 @@ from stream_app.contracts.events import (
     decode,
     utc,
 )
+from stream_app.core.pipeline import Source, receive
 from stream_app.errors import ContractError
 from tests.contracts.refusal import refusal
 from tests.fakes import end, outcome, turn
@@ -198,6 +199,19 @@ def test_the_headers_of_an_event_agree_with_it() -> None:
         event = decode(raw)
         headers = cloudevents.headers_of(cloudevents.binary_headers(event, "e-1", "chat"))
         cloudevents.check(headers, event)
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["application/cloudevents+json; charset=UTF-8", "Application/CloudEvents-batch+json"],
+)
+def test_a_cloud_event_in_structured_mode_is_refused_by_name(content_type: str) -> None:
+    data = json.loads(turn())
+    value = json.dumps({"specversion": "1.0", "id": "1", "type": "rapport.turn", "data": data})
+    headers = {"content-type": content_type.encode()}
+    received = receive(Source("turns", 0, 0), value.encode(), headers)
+    assert received.event == cloudevents.NOT_BINARY
+    assert isinstance(receive(Source("turns", 0, 0), turn(), headers).event, Turn)
 
 
 def test_of_duplicate_headers_the_last_one_wins() -> None:

@@ -517,6 +517,20 @@ async def test_idleness_in_a_lagging_partition_is_measured_by_its_watermark(
     assert world.idle_calls == [(appended - SETTINGS.idle_after, [2])]
 
 
+async def test_timers_measure_by_the_given_clock_and_not_by_that_of_the_machine(
+    world: World,
+) -> None:
+    """A machine 40 days behind would never fire a rule about silence, one ahead too early."""
+    right = datetime.now(UTC) + timedelta(days=40)
+    agent = world.agent()
+    agent._now = lambda: right
+    world.ends = {TP(SETTINGS.turns_topic, 2): 0}
+    await agent._flush_idle_sessions()
+    assert world.idle_calls == [(right - SETTINGS.idle_after, [2])]
+    await agent._fire_due_rules()
+    assert world.due_calls == [(right - agents.TICK_AFTER, right - SETTINGS.idle_after, [2])]
+
+
 async def test_a_worker_without_partitions_flushes_no_session(world: World) -> None:
     world.partitions = {TP("another", 5)}
     await world.agent()._flush_idle_sessions()

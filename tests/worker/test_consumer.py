@@ -195,6 +195,29 @@ async def test_waiting_events_are_left_before_a_stop_or_a_rebalance_waits(
     assert calls == ["waits", "leaves", "waits"]
 
 
+async def test_what_is_no_event_is_committed_although_nobody_acknowledges_it(
+    consumer: OrderedConsumer, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that takes over a partition that ends in a transaction's marker reads no event."""
+    committed: dict[TP, int] = {}
+
+    async def commit(_: object, offsets: Mapping[TP, int]) -> bool:
+        committed.update(offsets)
+        return True
+
+    async def flushed(*_: object) -> None:
+        """Nothing is in flight."""
+
+    monkeypatch.setattr(Consumer, "_commit", commit)
+    monkeypatch.setattr(type(consumer.app.producer), "flush", flushed)
+    await consumer.perform_seek()
+    consumer.offsets.skip_to(P0, 6)
+    consumer.offsets.finish(P0, 6)
+    assert await consumer.force_commit()
+    assert committed == {P0: 6}
+    assert not await consumer.force_commit({P1})
+
+
 async def test_a_record_that_need_not_wait_is_delivered_without_a_task(
     consumer: OrderedConsumer, script: Script
 ) -> None:

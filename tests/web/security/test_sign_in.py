@@ -137,6 +137,14 @@ def test_cross_site_form_posts_are_rejected(filled: Store, as_: As, path: str) -
     assert reads(as_, cookie) == 200
 
 
+def test_behind_a_proxy_that_changes_the_host_the_refusal_names_the_cause(as_: As) -> None:
+    """Over plain HTTP browsers state their page's origin only, which is then the proxy's."""
+    form = {"name": "pat", "password": PASSWORD}
+    answer = as_("").post("/sign-in", data=form, headers={"Origin": "http://rapport.lan:8000"})
+    assert answer.status_code == 403
+    assert "a proxy does not pass on the header Host" in answer.text
+
+
 def test_concurrent_guesses_count_like_sequential_ones(filled: Store, as_: As) -> None:
     People(filled).set_password("pat", hash_password(PASSWORD))
     browser, form = as_(""), {"name": "pat", "password": "wrong"}
