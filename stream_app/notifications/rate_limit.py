@@ -16,11 +16,17 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
+from stream_app.notifications.rota import WEEKDAYS, Rota, WeeklyShift
+
 HOUR: Final = timedelta(hours=1)
 
 
 class QuietHours(Struct, frozen=True):
-    """From ``begin`` to ``end`` in the time zone; across midnight if ``end`` is earlier."""
+    """From ``begin`` to ``end`` in the time zone; across midnight if ``end`` is earlier.
+
+    When the clocks change they are one span, as a shift of a rota: a repeated hour does not end
+    them, begin them again and end them twice.
+    """
 
     begin: time
     end: time
@@ -28,10 +34,10 @@ class QuietHours(Struct, frozen=True):
 
     def contains(self, now: datetime) -> bool:
         """Whether ``now`` is within the quiet hours."""
-        local = now.astimezone(self.zone).time()
-        if self.begin <= self.end:
-            return self.begin <= local < self.end
-        return local >= self.begin or local < self.end
+        if self.begin == self.end:
+            return False
+        every_day = WeeklyShift("", frozenset(range(len(WEEKDAYS))), self.begin, self.end)
+        return Rota("", self.zone, (every_day,)).on_call(now) is not None
 
 
 class RateLimit(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """Hourly cap and digests: what is sent when, and that nothing is lost or sent twice."""
 
-from datetime import time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from stream_app.contracts.scores import AlertState
+from stream_app.notifications.rate_limit import QuietHours
 from stream_app.notifications.targets import Quiet
 from stream_app.store import tables
 from tests.notifications.simulation import DOES, Simulation, target
@@ -131,6 +132,32 @@ def test_quiet_hours_may_cross_midnight(begin: str, end: str, held: list[int]) -
     asked = [hour for hour in range(24) if limit.quiet.contains(day + timedelta(hours=hour))]
     assert set(held) <= set(asked)
     assert len(asked) == {"22:00": 9, "09:00": 3, "03:00": 0}[begin]
+
+
+@pytest.mark.parametrize(
+    ("day", "begin", "end", "minutes"),
+    [
+        ("2026-10-24", "01:15", "02:45", [(75, 165)]),
+        ("2026-10-24", "22:00", "07:00", [(-120, 480)]),
+        ("2026-10-24", "02:30", "03:30", [(150, 270)]),
+        ("2027-03-27", "01:15", "02:45", [(75, 165)]),
+        ("2027-03-27", "22:00", "07:00", [(-120, 360)]),
+    ],
+)
+def test_quiet_hours_are_one_span_when_the_clocks_change(
+    day: str, begin: str, end: str, minutes: list[tuple[int, int]]
+) -> None:
+    """Counted in minutes that pass from the midnight before the change."""
+    berlin = ZoneInfo("Europe/Berlin")
+    quiet = QuietHours(time.fromisoformat(begin), time.fromisoformat(end), berlin)
+    midnight = (datetime.fromisoformat(day) + timedelta(days=1)).replace(tzinfo=berlin)
+    start = midnight.astimezone(UTC)
+    held = [
+        minute
+        for minute in range(-180, 720, 15)
+        if quiet.contains(start + timedelta(minutes=minute))
+    ]
+    assert held == [minute for first, last in minutes for minute in range(first, last, 15)]
 
 
 def test_a_rejected_digest_does_not_block_other_alerts() -> None:
