@@ -163,7 +163,8 @@ def opened(folder: Path, cores: int) -> Iterator[Any]:
         connection.execute(statement)
     connection.execute(
         "CREATE TABLE dim_date AS SELECT CAST(day AS date) AS date, year(day) AS year, "
-        "month(day) AS month FROM generate_series(DATE '2020-01-01', DATE '2030-01-01', "
+        "month(day) AS month, CAST(date_trunc('week', day) AS date) AS monday "
+        "FROM generate_series(DATE '2020-01-01', DATE '2030-01-01', "
         "INTERVAL 1 DAY) AS days(day)"
     )
     try:

@@ -5,4 +5,4 @@ read from both. `examples` holds the examples, `corpora` and `written` load them
 network, `train` fits it, `evaluate` scores what was held out.
 """
 
-__all__ = ["corpora", "examples", "heads", "model", "train", "written"]
+__all__ = ["corpora", "examples", "heads", "model", "page", "train", "written"]

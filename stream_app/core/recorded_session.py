@@ -2,7 +2,8 @@
 
 No text is needed: a turn's role, time and number of words, and the scores of both stages. The turns
 are accepted in their order, late ones where they arrived. The replay of a session under the rules
-that were in force gives the alerts that it had.
+that were in force gives the alerts that it had, except that an answer in the words of an earlier
+one counts in full, because words are not read (``empathy.turn_value``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -154,7 +155,7 @@ def _event(recorded: RecordedSession, turn: RecordedTurn) -> Turn:
         seq=turn.seq,
         speaker_id=turn.role.value,
         role=WIRE_ROLES[turn.role],
-        text=" ".join(["x"] * turn.words),
+        text=" ".join([str(turn.seq)] * turn.words),
         occurred_at=turn.occurred_at,
         domain=Domain(recorded.domain) if recorded.domain else None,
         channel=recorded.channel,

@@ -168,7 +168,7 @@ def jump_clock(chaos: Chaos, chance: random.Random) -> None:
 def worker_with_wrong_clock(chaos: Chaos, chance: random.Random) -> None:
     """Let another worker join whose clock is wrong by days and whose purge is due; it must refuse.
 
-    It works beside the others until the next one takes its place, or to the end.
+    It works with the others until the next one takes its place, or to the end.
     """
     chaos.odd_clock.write_text(chance.choice(wrong_clock.CLOCKS), "utf-8")
     chaos.wrong.start(faked_time(chaos.odd_clock))

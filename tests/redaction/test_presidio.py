@@ -60,5 +60,5 @@ def test_without_the_package_a_sentence_says_what_to_install() -> None:
     try:
         import presidio_analyzer  # noqa: F401, PLC0415
     except ImportError:
-        with pytest.raises(RapportError, match=r"rapport\[presidio\]"):
+        with pytest.raises(RapportError, match=r"rapport-empathy\[presidio\]"):
             open_presidio(None)
