@@ -1,7 +1,7 @@
 """Feedback to counsellors after a session, composed from the stored scores.
 
-``composition``, ``turns``, ``sentences`` and ``phrasings`` are pure, like the core; ``loading`` and
-``turn_loading`` read turns from the store.
+``composition``, ``judgements``, ``turns``, ``sentences`` and ``phrasings`` are pure, like the core;
+``loading`` and ``turn_loading`` read turns from the store.
 """
 
-__all__ = ["composition", "loading", "turn_loading", "turns"]
+__all__ = ["composition", "judgements", "loading", "turn_loading", "turns"]
