@@ -23,15 +23,25 @@ def of_noor(
     return turn_levels.of_counsellor(store, scope, store.privacy.pseudonym(NOOR), since)
 
 
-def test_final_counsellor_turns_have_the_opportunity_before_them(store: Store) -> None:
+def test_final_counsellor_turns_have_the_opportunity_that_they_answer(store: Store) -> None:
+    """Without a known turn right before it, a turn answers nothing."""
     fill(store, 2)
+    score = tables.turn_scores
+    with store.transaction() as connection:
+        for seq in (0, 4):
+            called = {"opportunity": {"no": 0.2, "yes": 0.8}}
+            connection.execute(sa.update(score).where(score.c.seq == seq).values(client=called))
+        connection.execute(
+            sa.delete(score).where(score.c.seq == 4, score.c.session_id == "north-1")
+        )
     found = of_noor(store)
     assert [(turn.session_id, turn.seq) for turn in found] == [
         (f"north-{number}", seq) for number in range(2) for seq in range(1, TURNS, 2)
     ]
     in_full = turn_levels.in_full(store, found)
     assert [each.turn for each in in_full] == found
-    assert in_full[0].asked is None, "the fake scorer has no such head"
+    asked = [each.asked for each in in_full]
+    assert asked == [0.8, None, 0.8, None, None, None, 0.8, None, None, None, None, None]
     for each in in_full:
         levels = {name: each.expressed[name]["level"] for name in MECHANISMS}
         assert each.turn.levels == levels

@@ -1,6 +1,6 @@
 """Feedback to counsellors after a session, composed from the stored scores.
 
-``judgements``, ``composition``, ``turns``, ``sentences`` and ``phrasings`` are pure, like the core;
+``composition``, ``judgements``, ``turns``, ``sentences`` and ``phrasings`` are pure, like the core;
 ``loading`` and ``turn_loading`` read turns from the store.
 """
 

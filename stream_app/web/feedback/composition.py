@@ -56,7 +56,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class MechanismFeedback:
-    """Feedback on one mechanism; ``missing`` is empty if nothing is missing.
+    """Feedback on one mechanism; ``found`` and ``missing`` are empty if there is nothing to say.
 
     ``judged``: turns with the mechanism (``present``), and answers to an emotional message that
     lack it, the first of which are ``turns``. ``unsure``: the other scored turns, of which nothing
@@ -98,7 +98,8 @@ class Points:
 class Feedback:
     """Feedback to one counsellor (a pseudonym) on one session.
 
-    Private to the counsellor and their supervisor.
+    Private to the counsellor and their supervisor. ``mechanisms``: those of which the model is sure
+    in at least one turn.
     """
 
     session_id: str
@@ -138,9 +139,7 @@ def compose(
         counsellor=counsellor,
         judged_turns=len(scored),
         mechanisms=[
-            _mechanism(name, scored, domain)
-            for name in MECHANISMS
-            if any(name in turn.levels for turn in scored)
+            part for name in MECHANISMS if (part := _mechanism(name, scored, domain)).judged
         ],
         points=choose_points(turns),
         notes=notes,
@@ -152,8 +151,8 @@ def choose_points(turns: Sequence[CounsellorTurn]) -> Points:
 
     - Strength: the mechanism that was found in most turns (ties: the order of ``MECHANISMS``),
       exemplified by the turn that is most probably a good answer (ties: the earliest).
-    - Suggestion: the answer to an emotional message that is most probably a lapse (ties: the
-      earliest).
+    - Suggestion: the answer to an emotional message with the largest product of the message's
+      opportunity and the probability of a lapse (ties: the earliest).
     """
     scored = _scored(turns)
     if len(scored) < MIN_TURNS:
@@ -189,7 +188,7 @@ def _suggestion(scored: list[CounsellorTurn]) -> Point | None:
     misses = [(turn, how) for turn in scored if (how := missed(turn)) is not None]
     if not misses:
         return None
-    worst, how = max(misses, key=lambda miss: miss[0].lapse or 0.0)
+    worst, how = max(misses, key=lambda miss: (miss[0].asked or 0.0) * (miss[0].lapse or 0.0))
     quote = None if worst.text is None else _beginning(worst.ref, worst.text)
     return Point(INTERPRETATIONS, sentences.suggestion(how), worst.ref, quote)
 
@@ -217,7 +216,7 @@ def _mechanism(name: str, scored: list[CounsellorTurn], domain: Domain | None) -
         unsure=len(scored) - judged,
         found=sentences.found(name, len(shown)),
         quotes=quotes[:MAX_QUOTES],
-        missing=sentences.missing(len(lacking)),
+        missing=sentences.missing(name, len(lacking)),
         turns=[turn.ref for turn in lacking[:MAX_TURNS_NAMED]],
         typical=sentences.typical(name, domain),
     )

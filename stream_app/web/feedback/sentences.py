@@ -7,9 +7,9 @@ from stream_app.web.feedback.judgements import Answer
 from stream_app.web.feedback.phrasings import phrasings
 
 _DESCRIPTIONS: Final = {
-    "emotional_reactions": "warmth, concern or compassion of your own",
-    "interpretations": "your own understanding of what the client feels or goes through",
-    "explorations": "interest in what the client has not said yet",
+    "emotional_reactions": "warmth, concern or compassion",
+    "interpretations": "understanding of what the client feels or goes through",
+    "explorations": "interest in what the client had not said yet",
 }
 _CALLED: Final = "What the client had just said may have called for an emotional answer"
 _PASSED_OVER: Final = {
@@ -23,7 +23,7 @@ _TRY: Final = (
 )
 ERASED: Final = "The text of some turns has been erased, so their words are not quoted."
 NO_ANSWERS: Final = (
-    "The model of this session does not judge whether an answer fits what the client said, so no "
+    "The model of these turns does not judge whether an answer fits what the client said, so no "
     "strength or suggestion is given."
 )
 NO_STRENGTH: Final = (
@@ -34,19 +34,16 @@ NO_SUGGESTION: Final = "Nothing stands out as a suggestion."
 
 
 def found(mechanism: str, present: int) -> str:
-    """In how many turns a mechanism was found."""
-    what = _DESCRIPTIONS[mechanism]
-    if present == 0:
-        return f"The model is not sure of any turn with {what}."
-    return f"In {_turns(present)} there was {what}."
+    """In how many turns a mechanism was found; empty if in none."""
+    return f"In {_turns(present)} there was {_DESCRIPTIONS[mechanism]}." if present else ""
 
 
-def missing(absent: int) -> str:
-    """How many answers to an emotional message lack it; empty if there are none."""
+def missing(mechanism: str, absent: int) -> str:
+    """How many answers to an emotional message lack a mechanism; empty if there are none."""
     if not absent:
         return ""
-    which = "a turn that answers" if absent == 1 else f"{absent} turns that answer"
-    return f"In {which} an emotional message, the model did not find it."
+    what = _DESCRIPTIONS[mechanism]
+    return f"In {_turns(absent)} after an emotional message, the model did not find {what}."
 
 
 def typical(mechanism: str, domain: Domain | None) -> str:
@@ -56,8 +53,10 @@ def typical(mechanism: str, domain: Domain | None) -> str:
 
 
 def strength(mechanism: str, present: int) -> str:
-    """The mechanism that was found most often."""
-    return f"Found most often, in {_turns(present)}: {_DESCRIPTIONS[mechanism]}."
+    """The mechanism that was found most often, in the quoted turn and others."""
+    others = present - 1
+    where = f" here and in {others} other turn{'s' if others > 1 else ''}" if others else " here"
+    return f"There was {_DESCRIPTIONS[mechanism]}{where}."
 
 
 def suggestion(how: Answer) -> str:

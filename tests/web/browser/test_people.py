@@ -154,7 +154,10 @@ def test_a_counsellor_rewrites_a_turn_without_javascript(web: ScoredWeb, open_ta
     page.get_by_label("Rewritten turn").fill(
         "That sounds really painful, I'm sorry you're going through this. How are you now?"
     )
-    page.get_by_role("button", name="Show the levels").click()
+    page.get_by_role("button", name="Check this wording").click()
+    fits_here = page.get_by_role("region", name="Does it fit this conversation?")
+    expect(fits_here.locator("p.fit, p.note").first).to_contain_text("fit")
+    page.get_by_text("Levels of the three mechanisms").click()
     levels = page.get_by_role("region", name="Levels of both wordings")
     for title in ("Emotional reactions", "Explorations"):
         expect(levels.get_by_role("row", name=title)).to_contain_text("higher")
