@@ -201,10 +201,10 @@ def _sessions(settings: Settings) -> str:
         store.close()
     if ended:
         counts = ", ".join(f"{count} by {name}" for name, count in ended.items())
-        raise RapportError(
+        return (
             f"{sum(ended.values())} sessions still have open states, scores or alerts of a "
             f"bundle that scores them no longer ({counts}): a running worker ends them within "
-            "ten minutes; check that one runs, and its log for `left.failed`"
+            "ten minutes; if they remain, look for `left.failed` in its log"
         )
     if left:
         counts = ", ".join(f"{count} by {name}" for name, count in left.items())

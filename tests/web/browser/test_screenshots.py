@@ -99,7 +99,7 @@ def test_screenshots_of_pages(web: ScoredWeb, open_tab: OpenTab, look: str) -> N
     keep(page, f"wall-{look}")
     tab.open("/sessions/peer-2198")
     tab.wait_until_live()
-    page.evaluate("scrollTo(0, document.getElementById('turn-21').offsetTop - 320)")
+    page.locator("#turn-21 .how summary").click()
     page.locator("#turn-21 .window").hover()
     expect(page.locator("#turn-20")).to_have_class(re.compile("in-window"))
     keep(page, f"session-{look}")

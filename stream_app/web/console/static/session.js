@@ -140,6 +140,15 @@ function showFirst() {
   step(SETTLING_FRAMES);
 }
 
+/** Show the turn that the address names: the browser's own jump may miss, as above. */
+function showNamed(left = SETTLING_FRAMES) {
+  const named = document.getElementById(location.hash.slice(1));
+  if (!named?.classList.contains("turn")) return;
+  named.scrollIntoView({ block: "nearest" });
+  if (left) requestAnimationFrame(() => showNamed(left - 1));
+}
+addEventListener("hashchange", () => showNamed());
+
 const reload = oneAtATime(async () => {
   const fresh = await load(location.href);
   if (!fresh) return false;
