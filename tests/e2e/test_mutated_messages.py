@@ -28,7 +28,12 @@ def test_every_message_is_accounted_for(new_service: NewService) -> None:
     assert sum(found.values()) == COUNT, found
     assert found["accepted"] > COUNT / 10
     assert found["dead-letter"] > COUNT / 10
-    letters = service.messages(service.settings.dead_letter_topic)
+    # They are published after the batch that counts them is stored.
+    topic = service.settings.dead_letter_topic
+    service.wait_for(
+        lambda: len(service.messages(topic)) >= found["dead-letter"], "they are published"
+    )
+    letters = service.messages(topic)
     assert len(letters) == found["dead-letter"]
     for letter in letters:
         assert SECRET.encode() not in dict(letter.headers)["rapport-dead-letter"]
