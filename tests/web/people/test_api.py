@@ -113,7 +113,8 @@ def test_the_counsellor_and_their_supervisor_read_feedback_and_reads_are_audited
         assert as_(name).get(address).status_code == status
     assert {entry.action for entry in audit.latest(filled, "north-0")} == {"refused"}
     [body] = as_("noor").get(address).json()
-    assert [part["mechanism"] for part in body["mechanisms"]] == list(MECHANISMS)
+    assert body["judged_turns"] > 0
+    assert body["mechanisms"] == [], "the fake model is sure of none"
     assert as_("sue").get(address).json() == [body]
     reads = [entry for entry in audit.latest(filled, "north-0") if entry.action != "refused"]
     assert {(entry.person, entry.detail) for entry in reads} == {
