@@ -9,11 +9,8 @@ from typing import Any
 from models.reader.page import WRITTEN, table
 
 FILES = ("mpnet", "mpnet-left-out", "baselines", "ceilings", "blend")
-SAME_LABEL = {
-    "opportunity, emotional": "eaf_people: emotional reaction",
-    "opportunity, interpretation": "eaf_people: interpretation",
-}
-"""Figures with a ceiling in their own unit: one person's label against another's, as AUROC."""
+SAME_LABEL = ("eaf_people: emotional reaction", "eaf_people: interpretation")
+"""Labels with a ceiling in the figures' unit: one person's label against another's, as AUROC."""
 HEAD = """\
 Figures of the [reader](answers.md), from 0 to 1: rank correlations for scales, AUROC for yes and
 no. *Corpus left out*: nothing of that corpus was in training. *Held out*: a fifth of it in turn,
@@ -32,7 +29,8 @@ SESSIONS = """\
 
 Plainly good sessions of held-out voices lie above plainly bad ones with an AUROC of {plain:.2f}
 ({n} sessions), and chats follow their client's rating with a rank correlation of {chats:.2f}
-({rated} chats), by the index as shipped (`python -m models.reader.blend`). [What the index does in
+({rated} chats). Readers that had not seen them were weighed as the shipped index weighs its own
+(`python -m models.reader.blend`). [What the index does in
 each sample session](low-empathy.md#the-sample-sessions-read) is compared with a reading of it."""
 
 
@@ -47,9 +45,7 @@ def outside(folder: Path) -> str | None:
     words: dict[str, Any] = baselines["all folds"]
     freely = [name for name in held if name.startswith(WRITTEN)]
     people = sorted((name for name in held if name not in freely), key=lambda n: n not in left_out)
-    emotional, interpretation = (
-        ceilings["agreement"][name]["auroc"] for name in SAME_LABEL.values()
-    )
+    emotional, interpretation = (ceilings["agreement"][name]["auroc"] for name in SAME_LABEL)
     shipped = {
         name: blend[name]["shares"]["0.7"]["answers minus lapses"]
         for name in ("plain sessions", "iEval")

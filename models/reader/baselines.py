@@ -51,7 +51,7 @@ Scores = dict[str, dict[tuple[int, ...], Any]]
 
 
 def text_of(examples: Sequence[Example], unit: Sequence[int]) -> str:
-    """What is read: the turn, or all answers of a chat."""
+    """The text that a baseline reads: the turn, or all answers of a chat."""
     return " ".join(examples[place].text for place in unit)
 
 

@@ -145,6 +145,6 @@ def lexicon(data_dir: Path) -> Lexicon:
 
 
 def definitions(data_dir: Path) -> tuple[str, ...]:
-    """What each construct of the lexicon means, with examples; one line each."""
+    """The definitions of the lexicon's constructs, one line for each, with examples."""
     path = corpus_file(LEXICON, LEXICON.files[1], data_dir)
     return tuple(line for line in path.read_text(encoding="utf-8").splitlines() if line.strip())

@@ -67,7 +67,7 @@ def agreement(found: Figures) -> str:
 
 
 def lexicon(words: Figures) -> str:
-    """What the lexicon's phrases reach on crisis language, untrained, beside words that learned."""
+    """Compare the untrained phrases of the lexicon with words that learned crisis language."""
     lines = ["| figure | n | phrases of the lexicon | words | length |", f"|{' --- |' * 5}"]
     for name, found in words.items():
         if "lexicon" in found:

@@ -27,7 +27,7 @@ BASE: Final = {"emotional_reactions": 0.1, "interpretations": -0.1, "exploration
 STRATEGIES: Final = ("question", "affirmation_and_reassurance", "others")
 PERCEIVED_HEADS: Final = ("engagement", "understanding", "sympathy", "helpfulness")
 RULE: Final = "low-empathy"
-"""Of the shipped file, so that past and present alerts are those of one rule."""
+"""The rule is the shipped file's, so that past and present alerts are those of one rule."""
 LIKE_RATE: Final = 0.4
 REPLY_RATE: Final = 0.5
 FOLLOW_LOGIT: Final = -0.8

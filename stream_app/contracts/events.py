@@ -278,7 +278,7 @@ def _strings(event: Event) -> list[str]:
 
 
 def _syntax_error(raw: bytes) -> ContractError:
-    """Why this is no JSON; a lone surrogate is told apart, because a cut text easily has one."""
+    """Name the reason: text cut inside an emoji has a lone surrogate, which gets its own code."""
     legible = surrogates.masked(raw)
     if legible != raw and _is_json(legible):
         return ContractError(

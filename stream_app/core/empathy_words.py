@@ -25,7 +25,7 @@ class Evidence(Struct, frozen=True):
 
 
 class Reference(Struct, frozen=True):
-    """What is usual in ``place``: the share of unanswered opportunities, and the index."""
+    """The usual share of unanswered opportunities and the usual index in ``place``."""
 
     place: str
     unanswered: float | None
@@ -57,7 +57,7 @@ def reference(here: DomainEmpathy, own: Baseline | None, *, stated: bool) -> Ref
 def evidence(
     found: EmpathySummary, here: DomainEmpathy, usual: Reference | None
 ) -> Evidence | None:
-    """What speaks for the low-empathy risk in the latest exchanges; None if nothing does."""
+    """Evidence for the low-empathy risk in the latest exchanges; None if there is none."""
     return _unanswered(found, here, usual) or _index(found, here, usual)
 
 

@@ -44,7 +44,7 @@ class LeftBehind(Struct, frozen=True):
 
 
 class Closed(Struct, frozen=True):
-    """What was ended: the messages are in the outbox row, if there are any."""
+    """The sessions and alerts that were ended; an outbox row has the messages, if any."""
 
     session_ids: list[str]
     alerts: list[Alert]
@@ -243,7 +243,7 @@ def _open_alerts(
 
 
 def _hidden(connection: Connection, session_ids: Sequence[str]) -> dict[str, bool]:
-    """Those of some sessions that exist, and whether consumers may not hear of them."""
+    """Map the sessions that exist to whether they are hidden from consumers."""
     table = tables.sessions
     query = sa.select(table.c.session_id, table.c.hidden)
     return dict(connection.execute(query.where(table.c.session_id.in_(session_ids))).all())

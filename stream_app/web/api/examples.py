@@ -68,7 +68,7 @@ _SESSION: Final = {
     },
     "risk_by_turn": [[1, 0.31], [3, 0.42], [5, 0.61]],
     "at_risk_since": "2026-03-02T09:29:05Z",
-    "firing": ["low-empathy-risk"],
+    "firing": ["low-empathy"],
     "consent": True,
 }
 _TURN: Final = {
@@ -115,7 +115,7 @@ _TRANSITION: Final = {
 }
 _ALERT: Final = {
     "episode_id": "7a3c0f0e-52f0-5a53-8f5d-6c2d1f1f2c77",
-    "rule": "low-empathy-risk",
+    "rule": "low-empathy",
     "severity": "warning",
     "labels": {},
     "session_id": "chat-4711",
@@ -151,7 +151,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "TurnRead": _TURN,
     "AlertRead": _ALERT,
     "Acknowledgement": {"reason": "justified", "note": "I am following this session"},
-    "NewMute": {"rule": "low-empathy-risk", "session_id": "chat-4711", "minutes": 60},
+    "NewMute": {"rule": "low-empathy", "session_id": "chat-4711", "minutes": 60},
     "BatchResult": {
         "accepted": 1,
         "refused": 1,
