@@ -178,6 +178,8 @@ reader: train-env ## Train the reader (ENCODER=folder) and its two calibrating f
 	$(TRAIN_PY) -m export.reader --model build/reader --encoder $(ENCODER) $(DATA_DIR)
 	$(TRAIN_PY) -m models.reader.blend build/reader/0 build/reader/1 --calibration build/reader/calibration.json $(DATA_DIR)
 	$(TRAIN_PY) -m models.reader.index $(DATA_DIR)
+	$(TRAIN_PY) -m models.reader.baselines $(DATA_DIR)
+	$(TRAIN_PY) -m models.reader.ceilings $(DATA_DIR)
 	$(TRAIN_PY) -m models.reader.page
 
 nano: train-env ## Distil MODEL=folder into the small bundle and compare the two (hours on two cores)
