@@ -329,9 +329,11 @@ class OrderedConsumer(Consumer):
         """Partitions that may have an offset to commit.
 
         Faust names those whose events were acknowledged. What is no event (the marker of a
-        transaction at the end of the log) is acknowledged by nobody.
+        transaction at the end of the log) is acknowledged by nobody. No other partition is added:
+        Faust forgets at a rebalance what it has committed, and would commit the old position into
+        the new log of a recreated topic.
         """
-        found = self.offsets.finished().union(super()._filter_tps_with_pending_acks(topics))
+        found = self.offsets.skipped().union(super()._filter_tps_with_pending_acks(topics))
         return (tp for tp in found if topics is None or tp in topics or tp.topic in topics)
 
     def _new_offset(self, tp: TP) -> int | None:

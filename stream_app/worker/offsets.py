@@ -33,10 +33,12 @@ class OffsetTracker:
         self._rechecked: dict[TP, int] = {}
         self._gaps: dict[TP, dict[int, int]] = {}
         self._seek_target: dict[TP, int] = {}
+        self._skipped: set[TP] = set()
 
     def on_revoked(self) -> None:
         """Handle the start of a rebalance: no fetch is valid before the next seek."""
         self._next_to_fetch.clear()
+        self._skipped.clear()
 
     def on_assigned(self) -> None:
         """Handle the end of a rebalance: forget the previous assignment."""
@@ -144,10 +146,11 @@ class OffsetTracker:
         if self._next_to_fetch.get(tp, offset) < offset:
             self._next_to_fetch[tp] = offset
             self._next_to_admit[tp] = max(self._next_to_admit.get(tp, 0), offset)
+            self._skipped.add(tp)
 
-    def finished(self) -> set[TP]:
-        """Partitions with an offset to commit."""
-        return set(self._finished)
+    def skipped(self) -> set[TP]:
+        """Partitions that were moved by ``skip_to`` since the last rebalance."""
+        return set(self._skipped)
 
     def committable(self, tp: TP) -> int | None:
         """The offset to commit; None if nothing has finished under this assignment."""
