@@ -189,7 +189,7 @@ class Session:
         if step.status is SessionStatus.OPEN:
             alerts = env.alerting.fire_overdue(state, step.at, step.facts)
         score = self._turn_score(request, heads)
-        self._aggregate(score, step.facts)
+        self._aggregate(score, step.facts, request.uses)
         if request.is_first:
             turn = request.turn
             state.aggregates.count_turn(turn.role, turn.words, turn.late)
@@ -404,7 +404,7 @@ class Session:
             intents=_intents(request),
         )
 
-    def _aggregate(self, score: TurnScore, facts: Facts) -> None:
+    def _aggregate(self, score: TurnScore, facts: Facts, uses: int) -> None:
         """Add the score to the aggregates, or replace the turn's provisional one."""
         state, empathy = self.state, self._env.empathy
         after = self._env.policy.window.after
@@ -412,7 +412,7 @@ class Session:
         state.miti = miti.counted(state.miti, score, facts.approach, after)
         if empathy is not None and not score.late:
             here = empathy.of(facts.domain, facts.approach)
-            value = turn_value(score, here, window.uses(state.window, score.seq))
+            value = turn_value(score, here, uses)
             state.exchanges.observe(score.role, score.seq, value, after, here.weighing)
             self._empathy = None
 

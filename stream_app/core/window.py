@@ -73,12 +73,17 @@ class Neighbour(Struct, frozen=True):
 
 
 class ScoringRequest(Struct, frozen=True):
-    """A turn to be scored, with its context; ``restricted``: dimensions that must not be."""
+    """A turn to be scored, with its context; ``restricted``: dimensions that must not be.
+
+    ``uses``: how often its words had been said by its role when it was due, this turn included. It
+    is counted then and not when the score comes: by then turns of the same batch have followed.
+    """
 
     turn: WindowTurn
     stage: Stage
     context: list[Neighbour]
     restricted: frozenset[Dimension] = frozenset()
+    uses: int = 1
 
     @property
     def is_first(self) -> bool:
@@ -173,7 +178,7 @@ def _accept(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[
     context = [Neighbour(other, i - len(before)) for i, other in enumerate(before)]
     state.history.append(turn)
     state.unfinished.append(turn.seq)
-    requests = [ScoringRequest(turn, Stage.PROVISIONAL, context)]
+    requests = [ScoringRequest(turn, Stage.PROVISIONAL, context, uses=uses(state, turn.seq))]
     if len(state.unfinished) > policy.after:
         complete = _final(state, state.unfinished.pop(0), policy)
         requests.insert(0 if policy.after else 1, complete)
@@ -190,7 +195,7 @@ def _final(state: WindowState, seq: int, policy: WindowPolicy) -> ScoringRequest
         for i, turn in enumerate(state.history)
         if first <= i <= last and i != at
     ]
-    return ScoringRequest(state.history[at], Stage.FINAL, context)
+    return ScoringRequest(state.history[at], Stage.FINAL, context, uses=uses(state, seq))
 
 
 def _take_late(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:
@@ -209,7 +214,7 @@ def _take_late(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> li
     context = [
         Neighbour(other, i - len(before)) for i, other in enumerate(before if policy.before else [])
     ] + [Neighbour(other, i + 1) for i, other in enumerate(after)]
-    return [ScoringRequest(turn, Stage.FINAL, context)]
+    return [ScoringRequest(turn, Stage.FINAL, context, uses=uses(state, turn.seq))]
 
 
 def _gap_of(state: WindowState, seq: int) -> tuple[int, int] | None:

@@ -184,6 +184,18 @@ def test_a_session_keeps_its_partition() -> None:
     assert states["s"].partition == 5
 
 
+def test_a_long_session_has_the_same_risks_in_one_batch_and_in_many() -> None:
+    """Its answers repeat, and its first ones are forgotten before the one batch is scored."""
+    log = [
+        turn(seq=seq, role=("client", "counsellor")[seq % 2], text=f"words {seq % 4}")
+        for seq in range(150)
+    ]
+    whole_state, whole_rows = cut(log, [])
+    state, rows = cut(log, list(range(len(log))))
+    assert pack(state) == pack(whole_state)
+    assert rows == whole_rows
+
+
 def test_an_idle_flush_raises_no_alert_for_a_waiting_turn() -> None:
     """The alert fires when the turn is in order, or at the end; idle checks may be repeated."""
     pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), EAGER))

@@ -186,3 +186,25 @@ def test_the_uses_of_a_turns_words_are_counted_up_to_it() -> None:
 
     assert [uses(state, seq) for seq in range(6)] == [1, 1, 1, 2, 1, 3]
     assert uses(state, 99) == 1  # no longer known
+
+
+def test_a_request_holds_the_uses_of_when_it_was_due() -> None:
+    """A batch scores its turns after it took all of them, when the first digests are forgotten."""
+    state = WindowState()
+    requests = [
+        request
+        for seq in range(200)
+        for request in push(state, encoded(seq, digest=seq % 2), POLICY)
+    ]
+    first = {each.turn.seq: each.uses for each in requests if each.stage is Stage.PROVISIONAL}
+    assert [first[seq] for seq in (0, 1, 2, 9, 199)] == [1, 1, 2, 5, 32]
+    last = {each.turn.seq: each.uses for each in requests if each.stage is Stage.FINAL}
+    assert [last[seq] for seq in (0, 1, 2, 9)] == [1, 1, 2, 5]
+
+
+def test_a_late_turn_counts_the_uses_before_it() -> None:
+    state = WindowState()
+    for seq in (0, 1, 2, 5, 6, 7, 8, 9, 10):
+        push(state, encoded(seq, digest=7), POLICY)
+    [late] = push(state, encoded(3, digest=7, late=True), POLICY)
+    assert late.uses == 4
