@@ -338,18 +338,27 @@ def entailment(data_dir: Path) -> Iterator[Example]:
                 )
 
 
-def next_answers(data_dir: Path, most: int = 12_000) -> Iterator[Example]:
+NEXT_ANSWERS = 12_000
+"""Clients of EmpatheticDialogues with the answer that was given and another."""
+
+
+def load_answers(data_dir: Path) -> list[Example]:
+    """Rated answers that come from EmpatheticDialogues."""
+    return [*rated(data_dir), *exchanges(data_dir)]
+
+
+def next_answers(data_dir: Path) -> Iterator[Example]:
     """A listener's first answer against the answer to the client with the most similar words.
 
     Dialogues whose answers are rated in `rated` or `exchanges` are left out.
     """
-    known = {example.key for example in (*rated(data_dir), *exchanges(data_dir))}
+    known = {example.key for example in load_answers(data_dir)}
     rows = []
     for row in read_rows(DIALOGUES, DIALOGUES.files[0], data_dir):
         said = row["utterances"]
         if row["conversation_id"] not in known and len(said) > 1:
             rows.append((row["emotion"], said[0]["text"], said[1]["text"]))
-    rows = rows[:most]
+    rows = rows[:NEXT_ANSWERS]
     words = TfidfVectorizer(sublinear_tf=True, min_df=2).fit_transform(row[1] for row in rows)
     for start in range(0, len(rows), 2000):
         near = (words[start : start + 2000] @ words.T).toarray()

@@ -22,12 +22,15 @@ class Reader(nn.Module):
     """Reads `[batch, tokens]` ids; the turn that is read begins at `start`.
 
     A head sees the state of the first token, the mean of the turn's states, and the mean of the
-    states before it.
+    states before it. Of a `causal` encoder, whose first token has seen nothing, it sees the last.
     """
 
-    def __init__(self, backbone: nn.Module, hidden_size: int, task_size: int = 128) -> None:
+    def __init__(
+        self, backbone: nn.Module, hidden_size: int, task_size: int = 128, *, causal: bool = False
+    ) -> None:
         super().__init__()
         self.backbone = backbone
+        self.causal = causal
         self.norm = nn.LayerNorm(3 * hidden_size)
         self.hidden = nn.ModuleDict(
             {name: nn.Linear(3 * hidden_size, task_size) for name in OUTPUTS}
@@ -45,9 +48,9 @@ class Reader(nn.Module):
         place = torch.arange(states.shape[1], device=states.device)
         after = (place >= start.unsqueeze(1)).to(states.dtype) * attention_mask
         before = attention_mask.to(states.dtype) - after
-        fused = self.norm(
-            torch.cat([states[:, 0], _mean(states, after), _mean(states, before)], -1)
-        )
+        last = attention_mask.sum(1) - 1 if self.causal else torch.zeros_like(start)
+        whole = states[torch.arange(len(states), device=states.device), last]
+        fused = self.norm(torch.cat([whole, _mean(states, after), _mean(states, before)], -1))
         return torch.cat(
             [
                 self.output[name](

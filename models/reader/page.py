@@ -25,6 +25,14 @@ BASELINES = {
     "words of the answer": "words",
     "length": "length",
 }
+TAUGHT = {
+    "teacher, 1.5 billion": "qwen-fold-0",
+    "base size": "mpnet-fold-0",
+    "six layers": "minilm-fold-0",
+    "short, taught": "minilm-taught-fold-0",
+    "short, not taught": "minilm-untaught-fold-0",
+}
+"""Files of the figures of one fold, with which a teacher is compared."""
 MEASURES = {
     "kappa": "Cohen's κ",
     "alpha": "Krippendorff's α",
@@ -50,6 +58,17 @@ def table(columns: dict[str, Figures], words: Figures, names: list[str]) -> str:
         cells = [_cell(runs.get(name)) for runs in columns.values()]
         bare = [_number(words[name].get(each)) for each in BASELINES.values()]
         lines.append(f"| {name} | {known[0]['rows']} | {' | '.join([*cells, *bare])} |")
+    return "\n".join(lines)
+
+
+def side_by_side(columns: dict[str, Figures]) -> str:
+    """A row a figure that each of the runs has, a column a run."""
+    first, *others = columns.values()
+    lines = [f"| figure | n | {' | '.join(columns)} |", f"| --- | --- |{' --- |' * len(columns)}"]
+    for name, found in first.items():
+        if all(name in runs for runs in others):
+            cells = [_number(runs[name]["value"]) for runs in columns.values()]
+            lines.append(f"| {name} | {found['rows']} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -109,6 +128,7 @@ def written() -> dict[Path, dict[str, str]]:
         "people": table({"held out": base, "corpus left out": left_out}, everything, people),
         "written": table({"voice held out": base}, everything, freely),
         "encoders": table({"six layers": six, "base size": same}, two, [*people, *freely]),
+        "teacher": side_by_side({words: _read(file) for words, file in TAUGHT.items()}),
     }
     datasheets = {
         "agreement": agreement(ceilings["agreement"]),

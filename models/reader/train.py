@@ -6,7 +6,7 @@ import json
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,14 +19,15 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedTokeniz
 
 from models.data.corpora import resolve_data_dir
 from models.data.split import fold_of
-from models.reader import corpora, written
+from models.labels import CLIENT, COUNSELLOR
+from models.reader import corpora, mined, written
 from models.reader.examples import BINARY, Example, Marks, pairs_of, token_ids
 from models.reader.model import GradedResponse, Reader, split
 
 FOLDS = 5
 ROLE_WORDS = ("client:", "counsellor:")
 """Words before a turn, in the order of the roles."""
-VOICED = ("plain_", "quartets", "edits", "manners")
+VOICED = ("plain_", "quartets", "edits", "manners", "mined_voices")
 """Prefixes of corpora whose fold is that of their voice."""
 SHARES = {
     "snli": 0.5,
@@ -42,6 +43,14 @@ SHARES = {
 """Passes over a corpus in an epoch, where it is not one."""
 WEIGHTS = {"fit": 0.5, "entailed": 0.5, "code": 0.5, "crisis": 1.0}
 """Weights of losses, where they are not one."""
+SOFT_HEADS = {COUNSELLOR: ("answer", "fit", "lapse"), CLIENT: tuple(BINARY[1:])}
+"""Heads in which a student follows its teacher, by the role of the turn."""
+MOST_TAUGHT = 8.0
+"""Logits of a teacher are cut here."""
+SOFT_WEIGHT = 0.5
+"""Weight of a student's distance from its teacher, in each head."""
+UNTAUGHT = ("snli", "miti_sentences")
+"""Corpora that are no conversations: a teacher's judgement of their answers says nothing."""
 
 
 @dataclass
@@ -56,6 +65,7 @@ class Recipe:
     weight_decay: float = 0.01
     batch: int = 64
     frozen_embeddings: bool = True
+    shares: dict[str, float] = field(default_factory=lambda: dict(SHARES))
 
 
 @dataclass
@@ -65,6 +75,8 @@ class Read:
     example: Example
     ids: list[int]
     start: int
+    soft: dict[str, float] = field(default_factory=dict)
+    """A teacher's logits by head."""
 
 
 def voiced(corpus: str) -> bool:
@@ -113,6 +125,7 @@ class Batch:
     code: tuple[Tensor, Tensor]
     entailed: tuple[Tensor, Tensor]
     pairs: dict[str, tuple[Tensor, Tensor, Tensor]]
+    soft: dict[str, tuple[Tensor, Tensor]]
 
     def to(self, device: torch.device) -> Batch:
         """The batch with its tensors on the device."""
@@ -173,6 +186,12 @@ def collate(reads: list[Read], padding: int) -> Batch:
             )
             for kind, pairs in found.items()
         },
+        {
+            head: _rows(
+                (row, read.soft[head]) for row, read in enumerate(reads) if head in read.soft
+            )
+            for head in ("answer", "fit", *BINARY)
+        },
     )
 
 
@@ -204,7 +223,17 @@ def loss_of(logits: Tensor, batch: Batch, scales: GradedResponse) -> Tensor:
             margin = heads[kind][better, 0] - heads[kind][worse, 0]
             own = -functional.logsigmoid(margin + bias).mean()
             total = total + WEIGHTS.get(kind, 1.0) * own
+    for head, (rows, logit) in batch.soft.items():
+        if len(rows):
+            total = total + SOFT_WEIGHT * _distance(head, heads[head][rows, 0], logit.float())
     return total
+
+
+def _distance(head: str, own: Tensor, taught: Tensor) -> Tensor:
+    """Between logits: of the latent traits by Huber's loss, of probabilities by cross-entropy."""
+    if head in BINARY:
+        return functional.binary_cross_entropy_with_logits(own, taught.sigmoid())
+    return functional.huber_loss(own, taught)
 
 
 def epoch(reads: list[Read], recipe: Recipe, number: int) -> list[list[Read]]:
@@ -218,7 +247,7 @@ def epoch(reads: list[Read], recipe: Recipe, number: int) -> list[list[Read]]:
         by_corpus.setdefault(unit[0].example.corpus, []).append(unit)
     drawn: list[list[Read]] = []
     for corpus in sorted(by_corpus):
-        own, share = by_corpus[corpus], SHARES.get(corpus, 1.0)
+        own, share = by_corpus[corpus], recipe.shares.get(corpus, 1.0)
         drawn += own * int(share)
         drawn += chance.sample(own, round(len(own) * (share - int(share))))
     chance.shuffle(drawn)
@@ -250,6 +279,32 @@ def new_reader(encoder: str, recipe: Recipe) -> Reader:
     return Reader(backbone, config.hidden_size)
 
 
+def taught(reads: list[Read], files: list[Path]) -> list[Read]:
+    """The reads with the mean logits of teachers, whose files hold one row for each read.
+
+    A row of NaN is a read that a teacher left out; it has no logits.
+
+    Raises:
+        ValueError: a file is of other reads.
+
+    """
+    logits = np.mean([np.load(file)["logits"].astype(np.float32) for file in files], 0)
+    if len(logits) != len(reads):
+        message = f"the teachers judged {len(logits)} turns, and there are {len(reads)}"
+        raise ValueError(message)
+    heads = split(torch.from_numpy(logits.clip(-MOST_TAUGHT, MOST_TAUGHT)))
+    return [
+        replace(read, soft={head: float(heads[head][place, 0]) for head in own})
+        if (own := _followed(read.example)) and np.isfinite(logits[place]).all()
+        else read
+        for place, read in enumerate(reads)
+    ]
+
+
+def _followed(example: Example) -> tuple[str, ...]:
+    return () if example.corpus in UNTAUGHT else SOFT_HEADS[example.role]
+
+
 def fit(reader: Reader, reads: list[Read], recipe: Recipe, padding: int) -> GradedResponse:
     """Train in place, on an accelerator if there is one; returns the scales."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -274,7 +329,7 @@ def fit(reader: Reader, reads: list[Read], recipe: Recipe, padding: int) -> Grad
             (step + 1) / warm, max(0.0, (len(plan) - step) / max(1, len(plan) - warm))
         ),
     )
-    began, recent = time.monotonic(), 0.0
+    began, recent, skipped = time.monotonic(), 0.0, 0
     with ThreadPoolExecutor(1) as ahead:
         coming = ahead.submit(collate, plan[0], padding)
         for step in range(len(plan)):
@@ -286,13 +341,19 @@ def fit(reader: Reader, reads: list[Read], recipe: Recipe, padding: int) -> Grad
             loss = loss_of(logits.float(), batch, scales)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
-            optimiser.step()
+            norm = torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
+            if torch.isfinite(norm):  # half precision can overflow in a batch
+                optimiser.step()
+            else:
+                skipped += 1
             schedule.step()
-            if step % 200 == 199:
+            if step % 50 == 49:
                 recent = loss.item()
                 took = time.monotonic() - began
-                print(f"step {step + 1}/{len(plan)} loss {recent:.3f} {took:.0f} s", flush=True)
+                print(
+                    f"step {step + 1}/{len(plan)} loss {recent:.3f} skipped {skipped} {took:.0f} s",
+                    flush=True,
+                )
     return scales.cpu()
 
 
@@ -328,14 +389,22 @@ def main(
     rate: float = Recipe.rate,
     seed: int = Recipe.seed,
     share: Annotated[float, typer.Option(help="Share of the data, for trial runs.")] = 1.0,
+    teachers: Annotated[
+        list[Path] | None, typer.Option("--teacher", help="Logits of a teacher (repeatable).")
+    ] = None,
 ) -> None:
     """Train on what is not held out and write the logits of what is."""
     recipe = Recipe(epochs=epochs, rate=rate, seed=seed)
     folder = resolve_data_dir(data_dir)
     examples = [*corpora.load(folder), *written.load(folder, contrast)]
-    examples = examples[:: max(1, round(1 / share))]
-    reads = tokenised(examples, encoder)
-    voices = sorted({each.key for each in examples if voiced(each.corpus)})
+    judged = len(examples)
+    if teachers:
+        examples += mined.load(folder, contrast)
+    every = max(1, round(1 / share))
+    reads = tokenised(examples[::every], encoder)
+    if teachers:
+        reads = taught(reads, teachers)
+    voices = sorted({read.example.key for read in reads if voiced(read.example.corpus)})
     left = tuple(prefix for prefix in leave_out.split(",") if prefix)
     held = [
         bool(left and read.example.corpus.startswith(left))
@@ -347,7 +416,7 @@ def main(
     training = [read for read, is_held in zip(reads, held, strict=True) if not is_held]
     scales = fit(reader, training, recipe, padding)
     out.mkdir(parents=True, exist_ok=True)
-    places = [place for place, is_held in enumerate(held) if is_held]
+    places = [place for place, is_held in enumerate(held) if is_held and place * every < judged]
     if places:
         logits = predict(reader, [reads[place] for place in places], padding)
         np.savez(out / "predictions.npz", places=np.array(places), logits=logits.astype(np.float16))
