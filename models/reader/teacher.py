@@ -110,7 +110,7 @@ def teach(reads: list[Read], known: int, encoder: str, out: Path, fold: int | No
         fold is not None and fold_number(read.example, 17, voices) == fold for read in reads[:known]
     ]
     padding = AutoTokenizer.from_pretrained(encoder).pad_token_id
-    torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each shape, and gave NaN
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each shape, and gave NaN
     reader = new_teacher(encoder)
     own = recipe()
     training = [read for read, is_held in zip(reads, held, strict=False) if not is_held]
