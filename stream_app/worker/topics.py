@@ -25,8 +25,9 @@ from stream_app.worker.kafka_security import security_options
 from stream_app.worker.refusal import explain, quiet_client, refusal
 
 DAY_MS: Final = 86_400_000
-TURNS_TOPIC_CONFIG: Final = {"message.timestamp.type": "LogAppendTime"}
-"""Records have the broker's time, so that deadlines do not depend on producers' clocks."""
+BROKER_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
+"""Records have the broker's time, so that deadlines do not depend on producers' clocks, and a broker
+refuses no scores of a worker whose clock is far ahead."""
 DEAD_LETTER_TOPIC_CONFIG: Final = {
     "cleanup.policy": "compact,delete",
     "segment.ms": str(DAY_MS),
@@ -55,9 +56,7 @@ def client_options(settings: Settings) -> dict[str, Any]:
 
 def topic_options(settings: Settings, name: str) -> dict[str, str]:
     """Options of a topic that Rapport creates."""
-    options = {"retention.ms": str(settings.topic_days * DAY_MS)}
-    if name == settings.turns_topic:
-        return options | TURNS_TOPIC_CONFIG
+    options = {"retention.ms": str(settings.topic_days * DAY_MS), **BROKER_TIME}
     return options | DEAD_LETTER_TOPIC_CONFIG if name == settings.dead_letter_topic else options
 
 
