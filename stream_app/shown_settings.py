@@ -14,21 +14,34 @@ MASKED = "********"
 
 
 class ShownSetting(Struct, frozen=True):
-    """One setting. ``value``: empty if it is not set; secrets are masked."""
+    """One setting. ``value``: empty if it is not set; secrets are masked.
+
+    ``source``: ``environment``, ``file`` (of a secret), ``command`` (set by it) or ``default``.
+    """
 
     variable: str
     value: str
     description: str
+    source: str
 
 
 def shown_settings(settings: Settings) -> Iterator[ShownSetting]:
     """All settings, then the files that hold secrets."""
     for name, info in Settings.model_fields.items():
         value = _shown(name, getattr(settings, name))
-        yield ShownSetting(f"RAPPORT_{name.upper()}", value, info.description or "")
+        variable = f"RAPPORT_{name.upper()}"
+        source = _source(variable) if name in settings.model_fields_set else "default"
+        yield ShownSetting(variable, value, info.description or "", source)
     for name, variable in secret_files.variables(Settings).items():
         holds = f"File that holds RAPPORT_{name.upper()}"
-        yield ShownSetting(variable, os.environ.get(variable, ""), holds)
+        value = os.environ.get(variable, "")
+        yield ShownSetting(variable, value, holds, "environment" if value else "default")
+
+
+def _source(variable: str) -> str:
+    if variable in {name.upper() for name in os.environ}:
+        return "environment"
+    return "file" if os.environ.get(f"{variable}_FILE") else "command"
 
 
 def _shown(name: str, value: object) -> str:

@@ -17,22 +17,14 @@ from stream_app.settings import Settings
 from stream_app.store import archived, audit, erasure, erasure_receipts
 from stream_app.store.archived import ArchiveError
 from stream_app.store.audit import AuditAction
-from stream_app.store.erasure import Erased, StoredCounts
+from stream_app.store.erasure import Erased
+from stream_app.store.erasure_plans import Plan, planned
 from stream_app.store.erasure_receipts import Lines, Removed
 from stream_app.store.repository import Store
 from stream_app.worker import erasing
 from stream_app.worker.publishing import publish
 
 RECEIPTS_AT_A_TIME: Final = 100
-
-
-class Plan(Struct, frozen=True):
-    """The sessions and speakers to erase, with the numbers of stored and archived ones."""
-
-    sessions: list[str]
-    speakers: list[str]
-    extent: StoredCounts
-    archived: int = 0
 
 
 class Receipt(Struct, frozen=True):
@@ -55,19 +47,9 @@ class Erasure:
         Raises:
             RapportError: a speaker has no stored session.
         """
-        chosen = dict.fromkeys(sessions)
-        for speaker in speakers:
-            found = erasure.sessions_of(self._store, speaker)
-            if not found:
-                raise RapportError(
-                    "one of these speakers has no stored session: check the speaker_id in events "
-                    "(the database only contains pseudonyms)"
-                )
-            chosen.update(dict.fromkeys(found))
-        keys = list(chosen)
-        moved = archived.count(self._store, keys)
-        self._check_archive(needed=moved > 0)
-        return Plan(keys, list(speakers), erasure.count_stored(self._store, keys), moved)
+        found = planned(self._store, sessions, speakers)
+        self._check_archive(needed=found.archived > 0)
+        return found
 
     def _check_archive(self, *, needed: bool) -> None:
         """Check that archived sessions can be erased.

@@ -21,6 +21,7 @@ __all__ = [
     "disputes",
     "encrypting",
     "erasure",
+    "erasure_plans",
     "erasure_receipts",
     "escalations",
     "granted_access",

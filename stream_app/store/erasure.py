@@ -95,7 +95,7 @@ def count_stored(store: Store, session_ids: Sequence[str]) -> StoredCounts:
     """Number of stored sessions and turns among ``session_ids``."""
     sessions = turns = 0
     with store.reading() as connection:
-        for some in _batches(session_ids):
+        for some in batches(session_ids):
             sessions += _count(connection, tables.sessions, some)
             turns += _count(connection, tables.turns, some)
     return StoredCounts(sessions, turns)
@@ -112,7 +112,7 @@ def erase(
         SessionHeld: one of them is on legal hold; none was erased.
         StoreError: the database failed; already erased sessions stay erased.
     """
-    for some in _batches(session_ids):
+    for some in batches(session_ids):
         with store.transaction() as connection:
             refuse_held(connection, some)
     trying = Retrying(
@@ -200,7 +200,8 @@ def delete_sessions(connection: Connection, session_ids: Sequence[str]) -> Count
     return +removed
 
 
-def _batches(session_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+def batches(session_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many ids at a time as one statement may have parameters."""
     for first in range(0, len(session_ids), SESSIONS_PER_BATCH):
         yield session_ids[first : first + SESSIONS_PER_BATCH]
 

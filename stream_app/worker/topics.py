@@ -26,8 +26,8 @@ from stream_app.worker.refusal import explain, quiet_client, refusal
 
 DAY_MS: Final = 86_400_000
 BROKER_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
-"""Records have the broker's time, so that deadlines do not depend on producers' clocks, and a broker
-refuses no scores of a worker whose clock is far ahead."""
+"""Records have the broker's time, so that deadlines do not depend on producers' clocks, and that no
+broker refuses the scores of a worker whose clock is far ahead."""
 DEAD_LETTER_TOPIC_CONFIG: Final = {
     "cleanup.policy": "compact,delete",
     "segment.ms": str(DAY_MS),

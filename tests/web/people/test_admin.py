@@ -8,6 +8,8 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
+from stream_app.settings import Settings
+from stream_app.shown_settings import shown_settings
 from stream_app.store import audit, tables
 from stream_app.store.people import People, Person
 from stream_app.store.queries.service_facts import PartitionProgress
@@ -22,7 +24,16 @@ from tests.web.people.test_pages import proper
 
 PASSWORD = "long enough to pass"
 SECRET = re.compile(r'<code id="secret">([^<]+)</code>')
-PAGES = ("", "/accounts", "/teams", "/settings", "/retention", "/audit")
+PAGES = (
+    "",
+    "/accounts",
+    "/teams",
+    "/settings",
+    "/retention",
+    "/erasure",
+    "/holds",
+    "/audit",
+)
 
 
 @cache
@@ -275,3 +286,56 @@ def test_every_administrator_sees_who_was_made_a_reader(
     assert "new token for sue: t, read-text" in as_("abe").get("/admin").text
     later = datetime.now(UTC) + SHOWN_FOR
     assert grants(filled, later + timedelta(minutes=1)) == []
+
+
+def test_a_typo_begins_no_team(ada: Client, filled: Store) -> None:
+    answer = send(ada, "", name="new sup", role="supervisor", team="nroth")
+    assert answer.status_code == 422
+    assert "there is no team nroth" in answer.text
+    answer = send(ada, "", name="new sup", role="supervisor", new_team="North")
+    assert answer.status_code == 422
+    assert "there is a team north: choose it from the list" in answer.text
+    assert People(filled).find("new sup") is None
+    proper(send(ada, "", name="new sup", role="supervisor", new_team="east"))
+    assert "<option selected>east</option>" in proper(ada.get("/admin/accounts/new%20sup"))
+
+
+def test_a_refused_form_keeps_what_was_typed(ada: Client) -> None:
+    form = {"name": "new sup", "role": "study", "team": "south", "sign_in": "other"}
+    answer = ada.post("/admin/accounts", data={"password": "wrong", **form})
+    assert answer.status_code == 422
+    for kept in ('value="new sup"', "<option selected>study", "<option selected>south"):
+        assert kept in answer.text
+    assert re.search(r'value="other" checked', answer.text)
+    form = {"label": "dashboards", "right": "read-scores", "days": "365"}
+    answer = ada.post("/admin/accounts/ana/token", data={"password": "wrong", **form})
+    assert "<details open><summary" in answer.text
+    assert 'value="dashboards"' in answer.text
+    assert '<option value="365" selected>' in answer.text
+
+
+def test_retention_shows_what_the_next_purge_deletes(ada: Client, filled: Store) -> None:
+    page = proper(ada.get("/admin/retention"))
+    with filled.reading() as connection:
+        texts = connection.scalar(sa.select(sa.func.count()).select_from(tables.turns))
+    assert f'<th scope="row">texts</th><td>{texts}</td><td>0</td><td>{texts}</td>' in page
+    old = datetime.now(UTC) - timedelta(days=4000)
+    with filled.transaction() as connection:
+        connection.execute(sa.update(tables.turns).values(stored_at=old))
+    page = proper(ada.get("/admin/retention"))
+    assert f'<th scope="row">texts</th><td>{texts}</td><td>{texts}</td><td>0</td>' in page
+    assert "Workers refuse this purge: NOTHING IS PURGED" in page
+
+
+def test_every_setting_says_where_it_comes_from(
+    as_: As, filled: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAPPORT_KEEP_TEXT_DAYS", "44")
+    found = {each.variable: each for each in shown_settings(Settings())}
+    assert found["RAPPORT_KEEP_TEXT_DAYS"].source == "environment"
+    assert found["RAPPORT_KEEP_SCORES_DAYS"].source == "default"
+    changed = Settings().model_copy(update={"keep_scores_days": 800})
+    found = {each.variable: each for each in shown_settings(changed)}
+    assert found["RAPPORT_KEEP_SCORES_DAYS"].source == "command"
+    page = proper(as_("ada").get("/admin/settings"))
+    assert "<code>RAPPORT_DATABASE_URL</code>" in page

@@ -1,11 +1,11 @@
-"""Pages of administrators: health, accounts, settings, audit. None shows a transcript."""
+"""Pages of administrators: health, accounts, settings, erasure, audit. None shows a transcript."""
 
 from fastapi import APIRouter
 
-from stream_app.web.console.admin import accounts, audit_trail, overview, service
+from stream_app.web.console.admin import accounts, audit_trail, erasure, overview, service
 
 router = APIRouter()
-for part in (overview, accounts, service, audit_trail):
+for part in (overview, accounts, service, erasure, audit_trail):
     router.include_router(part.router)
 
 __all__ = ["router"]

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.store.people import Person, PersonError
+from stream_app.store.queries import service_facts
 from stream_app.store.roles import RIGHTS, PersonRole, Right
 from stream_app.web.account_changes import MAX_NAME, WITH_PASSWORD, AccountChanges
 from stream_app.web.api.fields import NO_NUL, Identifier
@@ -46,6 +47,7 @@ async def create(
     name: Name,
     role: Annotated[PersonRole, Form()],
     team: Field = "",
+    new_team: Field = "",
     all_teams: Annotated[bool, Form()] = False,
     speaker: Field = "",
     sign_in: Annotated[str, Form(pattern="^(password|other)$")] = "password",
@@ -55,7 +57,7 @@ async def create(
     def change() -> str | None:
         changes = AccountChanges(services.store, person.name)
         options: dict[str, Any] = {"all_teams": all_teams}
-        place = (team.strip() or None, speaker.strip() or None)
+        place = (_team(services, team, new_team), speaker.strip() or None)
         if sign_in == "password" and role in WITH_PASSWORD:
             return changes.add_with_initial_password(name.strip(), role, *place, **options)
         changes.add(name.strip(), role, *place, **options)
@@ -64,7 +66,16 @@ async def create(
     try:
         initial = await confirmed(request, services, person, password, change)
     except PersonError as problem:
-        return _list(request, services, person, problem=str(problem))
+        typed = {
+            "name": name,
+            "role": role.value,
+            "team": team,
+            "new_team": new_team,
+            "all_teams": all_teams,
+            "speaker": speaker,
+            "sign_in": sign_in,
+        }
+        return _list(request, services, person, problem=str(problem), typed=typed)
     return _one(request, services, person, name.strip(), created=True, initial=initial)
 
 
@@ -94,7 +105,16 @@ async def new_token(
         return changes.new_token(name, label.strip(), days, rights=[right])
 
     return await _changed(
-        request, services, person, name, password, lambda: {"token": change(), "label": label}
+        request,
+        services,
+        person,
+        name,
+        password,
+        lambda: {"token": change(), "label": label},
+        opened="token",
+        typed_label=label,
+        typed_right=right.value,
+        typed_days=str(days),
     )
 
 
@@ -113,7 +133,9 @@ async def revoke(
         AccountChanges(services.store, person.name).revoke(name, label)
         return {"done": f"The tokens with the label {label} are revoked."}
 
-    return await _changed(request, services, person, name, password, change)
+    return await _changed(
+        request, services, person, name, password, change, opened="revoke", typed_label=label
+    )
 
 
 @router.post("/{name:segment}/sign-out")
@@ -126,7 +148,7 @@ async def end_sign_ins(
         ended = AccountChanges(services.store, person.name).end_sign_ins(name)
         return {"done": f"{ended} sign-ins ended."}
 
-    return await _changed(request, services, person, name, password, change)
+    return await _changed(request, services, person, name, password, change, opened="sign-out")
 
 
 @router.post("/{name:segment}/password")
@@ -140,7 +162,7 @@ async def new_password(
             raise PersonError("change your own password on its page: click on your name")
         return {"initial": AccountChanges(services.store, person.name).new_initial_password(name)}
 
-    return await _changed(request, services, person, name, password, change)
+    return await _changed(request, services, person, name, password, change, opened="password")
 
 
 @router.post("/{name:segment}/teams")
@@ -151,17 +173,28 @@ async def change_teams(
     name: Identifier,
     password: Password,
     team: Field = "",
+    new_team: Field = "",
     all_teams: Annotated[bool, Form()] = False,
 ) -> Response:
     """Change which teams a supervisor reads."""
 
     def change() -> dict[str, str]:
-        wanted = team.strip() or None
+        wanted = _team(services, team, new_team)
         changes = AccountChanges(services.store, person.name)
         changes.change_teams(name, wanted, all_teams=all_teams)
         return {"done": f"{name} now reads {'all teams' if all_teams else f'team {wanted}'}."}
 
-    return await _changed(request, services, person, name, password, change)
+    return await _changed(
+        request,
+        services,
+        person,
+        name,
+        password,
+        change,
+        opened="teams",
+        typed_team=team,
+        typed_new_team=new_team,
+    )
 
 
 @router.post("/{name:segment}/disable")
@@ -178,8 +211,26 @@ async def disable(
     try:
         await confirmed(request, services, person, password, change)
     except PersonError as problem:
-        return _one(request, services, person, name, problem=str(problem))
+        return _one(request, services, person, name, problem=str(problem), opened="disable")
     return _list(request, services, person, done=f"{name} is disabled.")
+
+
+def _team(services: Services, chosen: str, new: str) -> str | None:
+    """The team of a form: one that exists, or a new one that is written out.
+
+    Raises:
+        PersonError: the chosen team does not exist, or the new one does under another spelling.
+    """
+    chosen, new = chosen.strip(), new.strip()
+    known = [each.name for each in service_facts.teams(services.store)]
+    if new:
+        for other in known:
+            if other != new and other.casefold() == new.casefold():
+                raise PersonError(f"there is a team {other}: choose it from the list")
+        return new
+    if chosen and chosen not in known:
+        raise PersonError(f"there is no team {chosen}: write it under “New team” to begin one")
+    return chosen or None
 
 
 async def _changed(
@@ -189,16 +240,23 @@ async def _changed(
     name: str,
     password: str,
     change: Callable[[], dict[str, str]],
+    **typed: str | bool,
 ) -> Response:
+    """Make a change to an account; a refused form keeps what was ``typed``."""
     try:
         shown = await confirmed(request, services, person, password, change)
     except PersonError as problem:
-        return _one(request, services, person, name, problem=str(problem))
+        return _one(request, services, person, name, problem=str(problem), **typed)
     return _one(request, services, person, name, **shown)
 
 
 def _list(
-    request: Request, services: Services, person: Person, problem: str = "", done: str = ""
+    request: Request,
+    services: Services,
+    person: Person,
+    problem: str = "",
+    done: str = "",
+    typed: dict[str, str | bool] | None = None,
 ) -> Response:
     return render(
         request,
@@ -207,8 +265,10 @@ def _list(
         status=422 if problem else 200,
         accounts=services.people.all(),
         roles=[role.value for role in PersonRole],
+        teams=[each.name for each in service_facts.teams(services.store)],
         problem=problem,
         done=done,
+        typed=typed or {},
     )
 
 
@@ -230,5 +290,6 @@ def _one(
         tokens=services.people.tokens(name),
         rights=[right.value for right in TOKEN_RIGHTS if right in RIGHTS[found.role]],
         days=DAYS,
+        teams=[each.name for each in service_facts.teams(services.store)],
         **shown,
     )

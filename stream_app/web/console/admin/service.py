@@ -1,15 +1,19 @@
 """Settings in force, retention and teams, as this web process sees them."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
+from stream_app.errors import ClocksDisagree
 from stream_app.shown_settings import shown_settings
+from stream_app.store import clocks
 from stream_app.store.queries import service_facts
+from stream_app.store.retention import PurgeRefused, schedule
 from stream_app.web.auth import Admin
 from stream_app.web.console.rendering import render
-from stream_app.web.services import ServicesDep
+from stream_app.web.services import Services, ServicesDep
 
 router = APIRouter(prefix="/admin", default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -23,7 +27,7 @@ def settings_in_force(request: Request, services: ServicesDep, person: Admin) ->
 
 @router.get("/retention")
 def retention(request: Request, services: ServicesDep, person: Admin) -> Response:
-    """Show what is kept for how long."""
+    """Show what is kept for how long, and what the next purge would delete."""
     return render(
         request,
         "admin_retention.html",
@@ -31,7 +35,23 @@ def retention(request: Request, services: ServicesDep, person: Admin) -> Respons
         settings=services.settings,
         kept=service_facts.kept(services.store),
         today=datetime.now(UTC),
+        **_next_purge(services),
     )
+
+
+def _next_purge(services: Services) -> dict[str, Any]:
+    """What has expired by the database's clock, and why workers would not purge it."""
+    store, settings = services.store, services.settings
+    planned = schedule(store, settings.keep_text, settings.keep_scores)
+    try:
+        clocks.check(planned.now, datetime.now(UTC))
+    except ClocksDisagree as problem:
+        return {"expiring": None, "clocks": str(problem)}
+    try:
+        planned.check(store)
+    except PurgeRefused as problem:
+        return {"expiring": planned.expiring(store), "refused": str(problem)}
+    return {"expiring": planned.expiring(store)}
 
 
 @router.get("/teams")
