@@ -53,7 +53,7 @@ def test_a_newcomer_understands_an_alert_without_a_click(web: ScoredWeb, open_ta
     expect(first.locator(".alert-badge")).to_be_in_viewport()
     reason = first.locator(".reason")
     expect(reason).to_be_in_viewport()
-    expect(reason).to_contain_text(re.compile("emotional messages|index|Lapse|answer", re.I))
+    expect(reason).to_contain_text(re.compile("emotional messages|index|Lapse|answer", re.IGNORECASE))
     assert page.evaluate(CLICKS) == 0
 
 
@@ -72,12 +72,12 @@ def test_a_counsellor_learns_from_a_session(web: ScoredWeb, open_tab: OpenTab) -
     """From the own sessions to an answer in other words, with what the model says of its fit."""
     page = counted(open_tab(web, "cleo").page)
     row = page.locator("tr", has_text="evening")
-    row.get_by_role("link", name=re.compile("feedback", re.I)).click()
+    row.get_by_role("link", name=re.compile("feedback", re.IGNORECASE)).click()
     page.get_by_role("link", name=re.compile("^Rewrite this turn")).nth(1).click()
     page.locator("[name=text]").fill("That sounds lonely. What was the evening like?")
     page.get_by_role("button", name="Check this wording").click()
     expect(page.locator("#levels")).to_be_in_viewport()
-    expect(page.locator("#levels")).to_contain_text(re.compile("fit|answer", re.I))
+    expect(page.locator("#levels")).to_contain_text(re.compile("fit|answer", re.IGNORECASE))
     assert page.evaluate(CLICKS) <= 4
 
 
