@@ -20,8 +20,8 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 Floats = npt.NDArray[np.float32]
 CONTRIB: Final = "com.microsoft"
-OPSET: Final = 20
-IR_VERSION: Final = 10
+OPSET: Final = 17
+IR_VERSION: Final = 8
 PRODUCTS: Final = ("MatMulIntegerToFloat", "MatMul", "Gemm")
 ATTENTION_PRODUCTS: Final = 4
 """Of a layer: query, key, value and output; two more follow."""
@@ -349,15 +349,19 @@ class _Graph:
         )
 
     def first(self, states: str) -> str:
-        """The states of first tokens, [batch, hidden]."""
-        return self.node("Gather", states, self.constant(0, np.int64), axis=1)
+        """The states of first tokens, [batch, 1, hidden]."""
+        return self.node("Gather", states, self.constant([0], np.int64), axis=1)
+
+    def count(self, weights: str) -> str:
+        """Sums of weights [batch, tokens], [batch, 1]."""
+        sums = self.node("CumSum", weights, self.constant(1, np.int64))
+        return self.node("Gather", sums, self.constant([-1], np.int64), axis=1)
 
     def mean(self, states: str, weights: str) -> str:
-        """Means of float32 states [batch, tokens, hidden] by weights [batch, tokens]."""
-        column = self.node("Unsqueeze", weights, self.axis(-1))
-        total = self.node("ReduceSum", self.node("Mul", states, column), self.axis(1), keepdims=0)
-        count = self.node("ReduceSum", column, self.axis(1), keepdims=0)
-        return self.node("Div", total, self.node("Max", count, self.constant(1, np.float32)))
+        """Means of states by weights [batch, tokens], [batch, 1, hidden]; all in float32."""
+        total = self.node("MatMul", self.node("Unsqueeze", weights, self.axis(1)), states)
+        count = self.node("Max", self.count(weights), self.constant(1, np.float32))
+        return self.node("Div", total, self.node("Unsqueeze", count, self.axis(1)))
 
 
 class _Encoder(_Graph):
@@ -366,11 +370,7 @@ class _Encoder(_Graph):
         states = self.states()
         wide = self.cast(states, TensorProto.FLOAT)
         mask = self.cast("attention_mask", TensorProto.FLOAT)
-        pair = [
-            self.node("Unsqueeze", part, self.axis(1))
-            for part in (self.first(wide), self.mean(wide, mask))
-        ]
-        vectors = self.node("Concat", *pair, axis=1)
+        vectors = self.node("Concat", self.first(wide), self.mean(wide, mask), axis=1)
         flat = self.node("Reshape", vectors, self.constant([0, -1], np.int64))
         by_width = sorted(parts.tail, key=lambda each: each.weight.shape, reverse=True)
         of_turn, of_token, out = by_width
@@ -396,7 +396,8 @@ class _Reader(_Graph):
         after = self.node("Mul", self._after(mask, between), mask)
         before = self.node("Sub", mask, after)
         ends = [self.first(wide), self.mean(wide, after), self.mean(wide, before)]
-        fused = self.normal32(self.node("Concat", *ends, axis=-1), parts.norms[-1])
+        flat = self.node("Squeeze", self.node("Concat", *ends, axis=-1), self.axis(1))
+        fused = self.normal32(flat, parts.norms[-1])
         fused = self.cast(fused, TensorProto.FLOAT16)
         self.outputs = {}
         for name, (hidden, last) in answers.items():
@@ -409,7 +410,7 @@ class _Reader(_Graph):
         one = self.constant(1, np.int64)
         seen = self.node("CumSum", self.cast(separator, TensorProto.FLOAT), one)
         none = self.node("Equal", seen, self.constant(0, np.float32))
-        start = self.node("ReduceSum", self.cast(none, TensorProto.FLOAT), self.axis(1), keepdims=1)
+        start = self.count(self.cast(none, TensorProto.FLOAT))
         place = self.node("CumSum", mask, one)  # counts from 1
         limit = self.node("Add", start, self.constant(len(between) + 1, np.float32))
         return self.cast(self.node("GreaterOrEqual", place, limit), TensorProto.FLOAT)

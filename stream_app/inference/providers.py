@@ -24,6 +24,8 @@ CUDA_PLAIN: Final[tuple[dict[str, str], ...]] = ({},)
 CUDA_GRAPHS: Final = ({"enable_cuda_graph": "1"}, *CUDA_PLAIN)
 """Fails for graphs whose launches ONNX Runtime cannot record; retried without."""
 NO_FALLBACK: Final = "session.disable_cpu_ep_fallback"
+REFUSED: Final = "assigned to the default CPU EP"
+"""From ONNX Runtime's message."""
 MEBIBYTE: Final = 1 << 20
 
 ort.disable_telemetry_events()  # some builds send telemetry
@@ -100,7 +102,7 @@ def _on_cuda(
         try:
             session = cuda_session(source, session_options(threads), device, more)
         except Exception as problem:  # noqa: BLE001  # its errors have no common base class
-            reason = str(problem).splitlines()[0]
+            reason = _reason(problem)
             if more:
                 log.warning("provider.no_cuda_graphs", reason=reason)
         else:
@@ -108,6 +110,16 @@ def _on_cuda(
     if session is not None and provider_in_use(session) is not Provider.CUDA:
         return None, "its CUDA libraries or the driver cannot be loaded"
     return session, reason
+
+
+def _reason(problem: Exception) -> str:
+    words = str(problem).splitlines()[0]
+    if REFUSED not in words:
+        return words
+    return (
+        "nodes of the graph would be computed by the CPU: CUDA's libraries or the driver cannot be "
+        "loaded, or an operator has no CUDA kernel"
+    )
 
 
 def cuda_session(
