@@ -10,7 +10,7 @@ providers registered as plug-in libraries (``copy_tensors`` with a stream of ``O
 there would be little gain: the ids and results of a full batch are less than a megabyte.
 """
 
-from threading import Lock
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import numpy as np
@@ -35,7 +35,8 @@ class BoundSession:
     """``device``: ``cuda`` or ``cpu``, for the buffers; ``number``: of several devices.
 
     The buffers of a shape are never freed; there are at most ``most`` shapes. Threads may share a
-    session; their runs are serialised.
+    session: all runs are of one thread of its own, because ONNX Runtime keeps what it has recorded
+    for each thread apart.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class BoundSession:
         self._most = most
         self._number = number
         self._layouts: dict[tuple[tuple[int, ...], ...], _Layout] = {}
-        self._lock = Lock()
+        self._thread = ThreadPoolExecutor(1, device)
 
     def get_providers(self) -> list[str]:
         """The execution providers of the session."""
@@ -58,16 +59,18 @@ class BoundSession:
         Raises:
             ValueError: there are buffers for as many other shapes as there may be.
         """
+        return self._thread.submit(self._run, outputs, feeds).result()
+
+    def _run(self, outputs: list[str], feeds: dict[str, Array]) -> list[Array]:
         shapes = tuple(feeds[item.name].shape for item in self._session.get_inputs())
-        with self._lock:
-            layout = self._layouts.get(shapes)
-            if layout is None:
-                if len(self._layouts) == self._most:
-                    raise ValueError(f"more than {self._most} shapes; the last: {shapes}")
-                place = (self._device, self._number)
-                layout = _Layout(self._session, feeds, place, len(self._layouts) + 1)
-                self._layouts[shapes] = layout
-            return layout.run(outputs, feeds)
+        layout = self._layouts.get(shapes)
+        if layout is None:
+            if len(self._layouts) == self._most:
+                raise ValueError(f"more than {self._most} shapes; the last: {shapes}")
+            place = (self._device, self._number)
+            layout = _Layout(self._session, feeds, place, len(self._layouts) + 1)
+            self._layouts[shapes] = layout
+        return layout.run(outputs, feeds)
 
 
 def bound(session: ort.InferenceSession, shapes: Shapes, device: CudaDevice) -> BoundSession:

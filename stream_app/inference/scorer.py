@@ -56,6 +56,7 @@ class OnnxScorer:
     ) -> None:
         manifest = bundle.manifest
         self.bundle = bundle
+        self.device = device
         if shared is not None:
             self.tokenizer: TextTokenizer = shared.tokenizer
             self.encoder: TurnEncoder = shared.encoder
