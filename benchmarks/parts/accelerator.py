@@ -38,6 +38,10 @@ NAME: Final = "accelerator"
 TITLE: Final = "On an accelerator"
 
 
+TOGETHER: Final = 4
+"""Workers that share the device."""
+
+
 class Device(Struct):
     """Turns per second of each graph's calls alone, by round.
 
@@ -59,6 +63,7 @@ class Device(Struct):
 class Result(Struct):
     """``worker``: turns per second of one worker on SQLite; ``overheads``: µs of CPU a turn.
 
+    ``together``: turns per second of several workers that share the device.
     ``missing``: why no session runs on CUDA here; then the CPU is measured, and no worker.
     ``agreement`` with the CPU.
     """
@@ -68,6 +73,7 @@ class Result(Struct):
     devices: list[Device]
     worker: list[float]
     overheads: list[float]
+    together: list[float] = []
     agreement: Agreement | None = None
     missing: str = ""
 
@@ -86,23 +92,26 @@ def measured(options: Options, provider: Provider, name: str) -> Result:
     """Measure a provider and the CPU; the CPU gets fewer turns."""
     bundle = bundles.load(options.bundle)
     devices = [_device(options, chosen) for chosen in dict.fromkeys((provider, Provider.CPU))]
-    turns = workload.turns(options.size(2000, 40))
+    turns = workload.turns(options.size(1000, 40))
     one, other = (scores(OnnxScorer(bundle, each), turns) for each in (provider, Provider.CPU))
-    result = Result(name, options.size(40_000, 60), devices, [], [], compared(one, other))
+    result = Result(name, options.size(12_000, 60), devices, [], [], agreement=compared(one, other))
     turns = workload.turns(result.turns)
     with testbed.opened(options.bundle, options.kafka) as bed:
         for number in range(options.rounds):
-            with consumer_group.workers(bed.deployment(provider=provider)) as workers:
-                workers.burst("first", turns[: result.turns // 4])
-                burst = workers.burst("run", turns)
-            result.worker.append(burst.rate)
-            result.overheads.append(burst.overhead)
-            options.say(f"round {number + 1}: one worker: {burst.rate:.1f} turns/s")
+            for count, rates in ((1, result.worker), (TOGETHER, result.together)):
+                settings = bed.deployment(provider=provider)
+                with consumer_group.workers(settings, count) as workers:
+                    workers.burst("first", turns[: result.turns // 4])
+                    burst = workers.burst("run", turns)
+                rates.append(burst.rate)
+                if count == 1:
+                    result.overheads.append(burst.overhead)
+                options.say(f"round {number + 1}: workers: {count}: {burst.rate:.1f} turns/s")
     return result
 
 
 def _device(options: Options, provider: Provider) -> Device:
-    full = 1000 if provider is Provider.CPU else 20_000
+    full = 500 if provider is Provider.CPU else 8000
     count = options.size(full, 40)
     turns = workload.turns(count)
     calls = onnx_only.recorded(options.bundle, turns, provider, parts=("encoder", "reader", "head"))
@@ -119,7 +128,7 @@ def _device(options: Options, provider: Provider) -> Device:
         [],
         [],
         [],
-        _difference(options.bundle, provider, turns[:512]),
+        _difference(options.bundle, provider, turns[:256]),
         alone(options.bundle, provider, turns[: options.size(500, 20)]),
         nodes(options.bundle, provider),
     )
@@ -233,6 +242,9 @@ def table(result: Result) -> str:
                 f"{median(result.overheads):.0f}",
             ]
         )
+    if result.together:
+        name = f"{TOGETHER} workers that share it"
+        rows.append([name, f"{median(result.together):.0f}", spread(result.together), ""])
     head = ["line", "turns/s", "lowest-highest", "µs of CPU a turn, not the model"]
     words = "\n".join(f"- {sentence}" for sentence in _sentences(result))
     return f"{words}\n\n{markdown.table(head, rows)}"

@@ -9,6 +9,7 @@ Only encoders like BERT are understood: learned positions, normalisation after e
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,21 +60,41 @@ class Parts(Struct, frozen=True):
 
 
 def encoder(graph: Path) -> bytes:
-    """The float16 graph of ``encoder.onnx``."""
-    source = _Source(onnx.load(graph))
-    parts = source.parts()
-    if len(parts.tail) != 3 or len(parts.norms) != 1 + 2 * len(parts.layers):
-        raise UnknownGraphError(f"{graph}: {len(parts.tail)} products follow its layers, not 3")
-    return _Encoder(parts, source.shapes()).built()
+    """The float16 graph of ``encoder.onnx``.
+
+    Raises:
+        UnknownGraphError: it is not built as such encoders are.
+    """
+    with _known(graph):
+        source = _Source(onnx.load(graph))
+        parts = source.parts()
+        if len(parts.tail) != 3 or len(parts.norms) != 1 + 2 * len(parts.layers):
+            raise UnknownGraphError(f"{len(parts.tail)} products follow its layers, not 3")
+        return _Encoder(parts, source.shapes()).built()
 
 
 def reader(graph: Path, between: Sequence[int]) -> bytes:
-    """The float16 graph of ``reader.onnx``; ``between``: the ids before the turn that is read."""
-    source = _Source(onnx.load(graph))
-    parts = source.parts()
-    if len(parts.norms) != 2 + 2 * len(parts.layers):
-        raise UnknownGraphError(f"{graph}: it does not end as a reader does")
-    return _Reader(parts, source.shapes(), source.answers(), between).built()
+    """The float16 graph of ``reader.onnx``; ``between``: the ids before the turn that is read.
+
+    Raises:
+        UnknownGraphError: it is not built as readers are.
+    """
+    with _known(graph):
+        source = _Source(onnx.load(graph))
+        parts = source.parts()
+        if len(parts.norms) != 2 + 2 * len(parts.layers):
+            raise UnknownGraphError("it does not end as a reader does")
+        return _Reader(parts, source.shapes(), source.answers(), between).built()
+
+
+@contextmanager
+def _known(graph: Path) -> Iterator[None]:
+    """Name the graph whose parts are not where they are looked for."""
+    try:
+        yield
+    except (LookupError, StopIteration, UnknownGraphError) as problem:
+        words = problem if isinstance(problem, UnknownGraphError) else "its parts are arranged anew"
+        raise UnknownGraphError(f"{graph.name} is not an encoder like BERT: {words}") from problem
 
 
 class _Source:
@@ -372,8 +393,8 @@ class _Encoder(_Graph):
         mask = self.cast("attention_mask", TensorProto.FLOAT)
         vectors = self.node("Concat", self.first(wide), self.mean(wide, mask), axis=1)
         flat = self.node("Reshape", vectors, self.constant([0, -1], np.int64))
-        by_width = sorted(parts.tail, key=lambda each: each.weight.shape, reverse=True)
-        of_turn, of_token, out = by_width
+        *projections, out = parts.tail
+        of_token, of_turn = sorted(projections, key=lambda each: len(each.weight))
         turn = self.product(self.cast(flat, TensorProto.FLOAT16), of_turn)
         token = self.product(states, of_token)
         total = self.node("Add", token, self.node("Unsqueeze", turn, self.axis(1)))
