@@ -157,7 +157,7 @@ class _Source:
 
     def array(self, name: str) -> npt.NDArray[Any]:
         """A constant of the graph."""
-        return numpy_helper.to_array(self._constants[name])
+        return np.asarray(numpy_helper.to_array(self._constants[name]))
 
     def linear(self, node: NodeProto) -> Linear:
         """A product in float32: 8-bit weights times their scales and the inputs' factors."""
