@@ -154,7 +154,7 @@ def _provider(settings: Settings) -> str:
     scorer.encode(["Are you still there?"])
     device = bootstrap.cuda_device(settings)
     placed = "; ".join(
-        f"{name}: {described(nodes_by_provider(graph, scorer.provider, device))}"
+        f"{name}: {described(nodes_by_provider(graph, scorer.providers[name], device))}"
         for name, graph in graphs(scorer.bundle).items()
     )
     return f"{scorer.provider.value} is in use ({settings.provider.value} was requested); {placed}"

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
+from stream_app.errors import ProviderError
 from stream_app.inference.batching import Shapes, padded
 from stream_app.inference.provider_choice import CudaDevice, Provider
 
@@ -74,12 +75,23 @@ class BoundSession:
 
 
 def bound(session: ort.InferenceSession, shapes: Shapes, device: CudaDevice) -> BoundSession:
-    """A session on CUDA that has run each shape: its buffers are there, its launches recorded."""
+    """A session on CUDA that has run each shape: its buffers are there, its launches recorded.
+
+    Raises:
+        ProviderError: a shape does not run, for example for want of memory.
+    """
     every = shapes.all()
     found = BoundSession(session, Provider.CUDA.value, len(every), device.number)
     names = [output.name for output in session.get_outputs()]
     for rows, tokens in every:
-        found.run(names, padded([], rows, tokens))
+        try:
+            found.run(names, padded([], rows, tokens))
+        except Exception as problem:  # its errors have no common base class
+            raise ProviderError(
+                f"a batch of {rows} texts of {tokens} tokens does not run on CUDA "
+                f"({str(problem).splitlines()[0]}). If memory is short, raise "
+                "RAPPORT_CUDA_MEMORY_MB or let fewer processes share the device."
+            ) from problem
     return found
 
 

@@ -130,8 +130,17 @@ class OnnxScorer:
 
     @property
     def provider(self) -> Provider:
-        """The provider that the encoder uses."""
-        return self.encoder.provider
+        """CUDA if encoder and reader use it, otherwise the CPU."""
+        every = set(self.providers.values())
+        return every.pop() if len(every) == 1 else Provider.CPU
+
+    @property
+    def providers(self) -> dict[str, Provider]:
+        """The provider of each graph that may run on accelerators, by name."""
+        found = {"encoder": self.encoder.provider}
+        if self.reader is not None:
+            found["reader"] = self.reader.provider
+        return found
 
     @property
     def bundle_id(self) -> str:

@@ -9,11 +9,12 @@ import pytest
 from msgspec import structs
 
 from stream_app.commands.event_files import sample_sessions
+from stream_app.errors import ProviderError
 from stream_app.inference.batching import Shapes
 from stream_app.inference.bundle import load
 from stream_app.inference.encoder import TurnEncoder, batch_limits
-from stream_app.inference.io_binding import BoundSession
-from stream_app.inference.provider_choice import Provider
+from stream_app.inference.io_binding import BoundSession, bound
+from stream_app.inference.provider_choice import FIRST_DEVICE, Provider
 from stream_app.inference.providers import Graph, open_session
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
 
@@ -76,6 +77,20 @@ def test_the_buffers_of_a_session_are_bounded(session: Any) -> None:
         bound.run(OUTPUTS, feeds(rows, 4, seed=rows))
     with pytest.raises(ValueError, match="more than 2 shapes"):
         bound.run(OUTPUTS, feeds(3, 4, seed=3))
+
+
+def test_a_shape_that_finds_no_memory_is_refused_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, session: Any
+) -> None:
+    def run(self: BoundSession, _: list[str], given: dict[str, np.ndarray]) -> list[Any]:
+        if len(given["input_ids"]) > 1:
+            raise RuntimeError("Failed to allocate memory for requested buffer\nat bfc_arena.cc")
+        return []
+
+    monkeypatch.setattr(BoundSession, "run", run)
+    words = r"8 texts of 16 tokens.*\(Failed to allocate.*buffer\).*RAPPORT_CUDA_MEMORY_MB"
+    with pytest.raises(ProviderError, match=words):
+        bound(session, Shapes((1, 8), (16,), 1024), FIRST_DEVICE)
 
 
 def test_outputs_have_the_requested_order(session: Any) -> None:

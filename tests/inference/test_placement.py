@@ -13,7 +13,7 @@ from stream_app.inference import placement
 from stream_app.inference.placement import described, nodes_by_provider
 from stream_app.inference.provider_choice import CudaDevice, Provider
 from stream_app.inference.providers import Graph
-from stream_app.inference.scorer import graphs
+from stream_app.inference.scorer import OnnxScorer, graphs
 from stream_app.settings import Settings
 
 
@@ -62,6 +62,19 @@ def test_a_cuda_session_is_profiled_in_the_form_for_cuda(
     assert found == {"CUDA": 3, "CPU": 1}
     assert described(found) == "3 nodes on CUDA, 1 on CPU"
     assert asked == [(b"float16", True, device)]
+
+
+def test_a_scorer_with_a_part_on_the_cpu_does_not_claim_to_be_on_cuda() -> None:
+    scorer = OnnxScorer(bundles.load(), Provider.CPU)
+    assert scorer.reader is not None
+    for encoder, reader, whole in (
+        (Provider.CUDA, Provider.CUDA, Provider.CUDA),
+        (Provider.CUDA, Provider.CPU, Provider.CPU),
+        (Provider.CPU, Provider.CPU, Provider.CPU),
+    ):
+        scorer.encoder.provider, scorer.reader.provider = encoder, reader
+        assert scorer.providers == {"encoder": encoder, "reader": reader}
+        assert scorer.provider is whole
 
 
 def test_doctor_names_the_nodes_of_each_provider(monkeypatch: pytest.MonkeyPatch) -> None:
