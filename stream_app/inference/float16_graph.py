@@ -103,7 +103,9 @@ class _Source:
     def __init__(self, model: onnx.ModelProto) -> None:
         self._graph = model.graph
         self._constants = {tensor.name: tensor for tensor in model.graph.initializer}
-        self._makers = {name: node for node in model.graph.node for name in node.output}
+        self._makers: dict[str, NodeProto] = {
+            name: node for node in model.graph.node for name in node.output
+        }
         self._users: dict[str, list[NodeProto]] = {}
         for node in model.graph.node:
             for name in node.input:
@@ -199,7 +201,7 @@ class _Source:
 
     def _back(self, name: str, kinds: Sequence[str]) -> NodeProto:
         """The nearest node of these kinds before a value, along first inputs."""
-        node = self._makers[name]
+        node: NodeProto = self._makers[name]
         while node.op_type not in kinds:
             node = self._makers[node.input[0]]
         return node
