@@ -93,7 +93,11 @@ def _known(graph: Path) -> Iterator[None]:
     try:
         yield
     except (LookupError, StopIteration, UnknownGraphError) as problem:
-        words = problem if isinstance(problem, UnknownGraphError) else "its parts are arranged anew"
+        words = (
+            problem
+            if isinstance(problem, UnknownGraphError)
+            else "its parts are arranged differently"
+        )
         raise UnknownGraphError(f"{graph.name} is not an encoder like BERT: {words}") from problem
 
 

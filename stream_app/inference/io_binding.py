@@ -78,7 +78,7 @@ def bound(session: ort.InferenceSession, shapes: Shapes, device: CudaDevice) -> 
     """A session on CUDA that has run each shape: its buffers are there, its launches recorded.
 
     Raises:
-        ProviderError: a shape does not run, for example for want of memory.
+        ProviderError: a shape does not run, for example because memory is short.
     """
     every = shapes.all()
     found = BoundSession(session, Provider.CUDA.value, len(every), device.number)
