@@ -99,13 +99,17 @@ def model_processes(bundle: Path, turns: list[Turn], count: int = 1) -> Iterator
 
 
 def recorded(
-    bundle: Path, turns: list[Turn], provider: Provider = Provider.AUTO, batch: int | None = None
+    bundle: Path,
+    turns: list[Turn],
+    provider: Provider = Provider.AUTO,
+    batch: int | None = None,
+    parts: Sequence[str] = ("encoder", "head"),
 ) -> list[Call]:
     """The pipeline's model calls for these turns, by default in batches of a worker's size."""
     settings = Settings().model_copy(update={"bundle": bundle, "provider": provider})
     scorer: Any = bootstrap.scorer(settings)
     calls: list[Call] = []
-    for part in (scorer.encoder, scorer.head):
+    for part in filter(None, (getattr(scorer, name) for name in parts)):
         part.session = Recorder(part.session, calls)
     process_all(bootstrap.pipeline(settings, scorer), turns, batch or settings.batch_max)
     return calls

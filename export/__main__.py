@@ -1,6 +1,6 @@
 """`python -m export --model build/model --out FOLDER --profile int8`: build a bundle.
 
-`int8` is for CPUs, `fp16` for accelerators; both are compared with `fp32`.
+Both the graph for CPUs and what CUDA sessions make of it, in float16, are compared with `fp32`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import typer
 from tokenizers import Tokenizer
 
 from export import gate
-from export.float16 import FusionError, float16
 from export.int8_products import static_int8, tokens_int8
 from export.onnx_graphs import export_graphs
 from export.parity import ParityError, check_parity
@@ -35,20 +34,19 @@ from models.evaluate.predict import Predictions, predict
 from models.evaluate.report import markdown, measure
 from models.onnx_model import OnnxModel
 from models.perceived import left_out_of
+from stream_app.inference import float16_graph
 
 Versions = Mapping[str, tuple[Callable[[Path, Path], None], bool]]
 """By name: the writer of an encoder version, and whether a turn's result is batch-independent."""
-HALVES: Versions = {"float16": (float16, True)}
 EXAMPLES = 400
 """Turns for calibrating a quantiser's activation ranges."""
 
 
 class Profile(StrEnum):
-    """Numeric format of the encoder's weights."""
+    """Numeric format of the encoder's weights on CPUs."""
 
     fp32 = "fp32"
     int8 = "int8"
-    fp16 = "fp16"
 
 
 class GateError(RuntimeError):
@@ -58,7 +56,7 @@ class GateError(RuntimeError):
 def main(
     model: Annotated[Path, typer.Option(help="A trained model's folder.")] = Path("build/model"),
     out: Annotated[Path, typer.Option(help="Folder of the bundle.")] = Path("build/bundle"),
-    profile: Annotated[Profile, typer.Option(help="fp32, int8 or fp16")] = Profile.int8,
+    profile: Annotated[Profile, typer.Option(help="fp32 or int8")] = Profile.int8,
     name: Annotated[
         str, typer.Option(help="Name of the bundle, as reported in scores.")
     ] = bundle.NAME,
@@ -76,7 +74,7 @@ def main(
     learnt = [item for item in conversations if id(item) not in left_out]
     try:
         content = build(model, out, profile, test, learnt, threads, name)
-    except (FusionError, GateError, ParityError) as problem:
+    except (GateError, ParityError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     size = sum(path.stat().st_size for path in out.iterdir())
     print(f"bundle {content['name']} {content['version']} written to {out}: {size / 1e6:.1f} MB")
@@ -105,13 +103,14 @@ def build(
         metrics: dict[str, Any] = {"parity": check_parity(trained, source, head)}
         print(f"parity: {metrics['parity']}", flush=True)
         held_out = HeldOut(segments, tokenizer, threads)
-        chosen = held_out.candidate("fp32", encoder, head, batch_independent=True)
-        if profile is not Profile.fp32:
+        chosen = reference = held_out.candidate("fp32", encoder, head, batch_independent=True)
+        if int8:
             small = head.with_name("head_half.onnx")
             half_weights(head, small)
             head = small
-            versions = int8_versions(examples(learnt, tokenizer)) if int8 else HALVES
-            chosen, metrics["quantisation"] = quantised(chosen, source, head, held_out, versions)
+            versions = int8_versions(examples(learnt, tokenizer))
+            chosen, metrics["quantisation"] = quantised(reference, source, head, held_out, versions)
+        metrics["accelerator"] = accelerated(reference, chosen, head, held_out)
         provisional = held_out.predict(chosen, head, PROVISIONAL)
         metrics["test"] = measure(chosen.predictions, calibration)
         metrics["test_provisional"] = measure(provisional, calibration)
@@ -195,6 +194,28 @@ def quantised(
         raise GateError(message)
     figures["chosen"] = chosen
     return next(item for item in candidates if item.name == chosen), figures
+
+
+def accelerated(
+    reference: gate.Candidate, chosen: gate.Candidate, head: Path, held_out: HeldOut
+) -> dict[str, Any] | None:
+    """Compare what CUDA sessions make of the chosen encoder with float32.
+
+    None if they can make nothing of it: then the bundle runs on CPUs only.
+    """
+    path = reference.encoder.with_name("float16.onnx")
+    try:
+        path.write_bytes(float16_graph.encoder(chosen.encoder))
+    except float16_graph.UnknownGraphError as problem:
+        print(f"the bundle runs on CPUs only: {problem}", flush=True)
+        return None
+    candidate = held_out.candidate("float16", path, head, batch_independent=True)
+    figures = gate.compare(reference.predictions, candidate.predictions)
+    print(f"on accelerators: {figures}", flush=True)
+    if not figures["passes"]:
+        message = "in float16, as on accelerators, the encoder does not pass the gate"
+        raise GateError(message)
+    return figures
 
 
 if __name__ == "__main__":

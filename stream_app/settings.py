@@ -215,6 +215,10 @@ class Settings(BaseSettings):
     provider: Provider = Field(
         Provider.AUTO, description="auto (CUDA if it works, else the processor), cpu or cuda"
     )
+    cuda_device: int = Field(0, ge=0, description="Number of the device that CUDA sessions use")
+    cuda_memory_mb: int | None = Field(
+        None, ge=64, description="Maximum MiB of the device for each session; default: all"
+    )
     threads: int = Field(1, ge=1, description="Intra-op threads per worker")
 
     batch_max: int = Field(

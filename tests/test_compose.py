@@ -57,6 +57,7 @@ def test_each_image_is_built_once_and_named_after_the_release(compose: dict[str,
     assert built == {
         ("worker", f"rapport-worker:{__version__}"),
         ("web", f"rapport-web:{__version__}"),
+        ("gpu", f"rapport-gpu:{__version__}"),
     }
     for requirements, _ in built:
         assert (ROOT / "requirements" / f"{requirements}.txt").is_file()
@@ -130,6 +131,21 @@ def test_workers_start_after_the_migration(compose: dict[str, Any]) -> None:
     needs = compose["services"]["worker"]["depends_on"]
     assert needs["migrate"] == {"condition": "service_completed_successfully"}
     assert needs["kafka"] == {"condition": "service_healthy"}
+
+
+def test_a_worker_with_a_gpu_has_one_to_itself_and_never_falls_back(
+    compose: dict[str, Any],
+) -> None:
+    service = compose["services"]["worker-gpu"]
+    assert service["profiles"] == ["gpu"]
+    assert service["environment"]["RAPPORT_PROVIDER"] == "cuda"
+    [device] = service["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}
+    assert service["networks"]["default"]["aliases"] == ["worker"], "where Prometheus finds it"
+    plain = compose["services"]["worker"]["environment"]
+    own = {**service["environment"]}
+    own.pop("RAPPORT_PROVIDER")
+    assert own == plain
 
 
 def test_kafka_has_the_version_of_the_tests(compose: dict[str, Any]) -> None:

@@ -611,9 +611,13 @@ def test_gpu_workers_run_the_gpu_image_on_gpu_nodes(
     assert pod(worker)["nodeSelector"] == {"nvidia.com/gpu.present": "true", "pool": "gpu"}
     assert [each["key"] for each in pod(worker)["tolerations"]] == ["nvidia.com/gpu"]
     assert container(one(rendered["gpu"], "Job"))["image"] == f"rapport-worker:{__version__}"
+    rolled = worker["spec"]["strategy"]["rollingUpdate"]
+    assert rolled == {"maxSurge": 0, "maxUnavailable": 1}, "a node has no GPU to spare"
+    usual = one(rendered["minimal"], "Deployment", "worker")["spec"]["strategy"]["rollingUpdate"]
+    assert usual == {"maxSurge": 1, "maxUnavailable": 0}
     locked = (ROOT / "requirements" / "gpu.txt").read_text("utf-8")
     names = set(re.findall(r"^([\w-]+)==", locked, re.MULTILINE))
-    assert "onnxruntime-gpu" in names
+    assert {"onnxruntime-gpu", "onnx"} <= names
     assert "onnxruntime" not in names, "both together hide CUDA"
     assert "--extra gpu" in (ROOT / "Makefile").read_text("utf-8")
 

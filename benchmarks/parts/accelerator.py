@@ -1,4 +1,4 @@
-"""Encoder, head and a whole worker on CUDA, compared with the same sessions on one core.
+"""Encoder, reader, head and a whole worker on CUDA, compared with the same on one core.
 
 The calls are the pipeline's for the given turns, with their inputs ready, so their rate is an upper
 bound, as in ``bare``. Copies to and from the device are included.
@@ -7,7 +7,7 @@ bound, as in ``bare``. Copies to and from the device are included.
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -16,10 +16,11 @@ import numpy as np
 from msgspec import Struct
 
 from benchmarks import consumer_group, markdown, onnx_only, testbed, workload
-from benchmarks.errors import Unavailable
+from benchmarks.agreement import Agreement, compared, requests, scores
 from benchmarks.onnx_only import Call
 from benchmarks.options import Options
 from benchmarks.rounds import median, spread
+from benchmarks.schedule import Latency, latency
 from benchmarks.workload import Turn
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
@@ -28,94 +29,151 @@ from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.errors import ProviderError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.calibration import calibrate
+from stream_app.inference.placement import described, nodes_by_provider
 from stream_app.inference.provider_choice import Provider
-from stream_app.inference.providers import open_session
-from stream_app.inference.scorer import OnnxScorer
+from stream_app.inference.providers import Graph, open_session
+from stream_app.inference.scorer import OnnxScorer, graphs
 
 NAME: Final = "accelerator"
 TITLE: Final = "On an accelerator"
-WANTED: Final = 8000.0
-PROMISED: Final = 1e-4
-"""Maximum difference of a probability between batches."""
+
+
+TOGETHER: Final = 4
+"""Workers that share the device."""
 
 
 class Device(Struct):
-    """Turns per second of the encoder's and of the head's calls alone, by round.
+    """Turns per second of each graph's calls alone, by round.
 
     ``difference``: largest difference of a probability between a turn in the worker's batches and
-    alone.
+    alone. ``alone``: milliseconds of a turn that comes alone, from its text to its scores.
+    ``nodes`` of encoder and reader by execution provider.
     """
 
     provider: str
     turns: int
     encoder: list[float]
+    reader: list[float]
     head: list[float]
     difference: float
+    alone: Latency
+    nodes: dict[str, dict[str, int]]
 
 
 class Result(Struct):
-    """``worker``: turns per second of one worker on SQLite; ``overheads``: µs of CPU a turn."""
+    """``worker``: turns per second of one worker on SQLite; ``overheads``: µs of CPU a turn.
+
+    ``together``: turns per second of several workers that share the device.
+    ``missing``: why no session runs on CUDA here; then the CPU is measured, and no worker.
+    ``agreement`` with the CPU.
+    """
 
     accelerator: str
     turns: int
     devices: list[Device]
     worker: list[float]
     overheads: list[float]
+    together: list[float] = []
+    agreement: Agreement | None = None
+    missing: str = ""
 
 
 def measure(options: Options) -> Result:
-    """Measure CUDA, then one core of this machine.
-
-    Raises:
-        Unavailable: no session runs on CUDA here.
-    """
+    """Measure CUDA, if sessions run on it here, then one core of this machine."""
     try:
         OnnxScorer(bundles.load(options.bundle), Provider.CUDA)
     except ProviderError as problem:
-        raise Unavailable(f"no CUDA provider: {problem}") from problem
+        options.say(f"the processor alone is measured: {problem}")
+        return Result("", 0, [_device(options, Provider.CPU)], [], [], missing=str(problem))
     return measured(options, Provider.CUDA, _accelerator())
 
 
 def measured(options: Options, provider: Provider, name: str) -> Result:
     """Measure a provider and the CPU; the CPU gets fewer turns."""
-    sizes = {provider: options.size(20_000, 60), Provider.CPU: options.size(1000, 40)}
-    devices = [_device(options, chosen, turns) for chosen, turns in sizes.items()]
-    result = Result(name, options.size(40_000, 60), devices, [], [])
+    bundle = bundles.load(options.bundle)
+    devices = [_device(options, chosen) for chosen in dict.fromkeys((provider, Provider.CPU))]
+    turns = workload.turns(options.size(1000, 40))
+    one, other = (scores(OnnxScorer(bundle, each), turns) for each in (provider, Provider.CPU))
+    result = Result(name, options.size(12_000, 60), devices, [], [], agreement=compared(one, other))
     turns = workload.turns(result.turns)
     with testbed.opened(options.bundle, options.kafka) as bed:
         for number in range(options.rounds):
-            with consumer_group.workers(bed.deployment(provider=provider)) as workers:
-                workers.burst("first", turns[: result.turns // 4])  # warm up every shape
-                burst = workers.burst("run", turns)
-            result.worker.append(burst.rate)
-            result.overheads.append(burst.overhead)
-            options.say(f"round {number + 1}: one worker: {burst.rate:.1f} turns/s")
+            for count, rates in ((1, result.worker), (TOGETHER, result.together)):
+                settings = bed.deployment(provider=provider)
+                with consumer_group.workers(settings, count) as workers:
+                    workers.burst("first", turns[: result.turns // 4])
+                    burst = workers.burst("run", turns)
+                rates.append(burst.rate)
+                if count == 1:
+                    result.overheads.append(burst.overhead)
+                options.say(f"round {number + 1}: workers: {count}: {burst.rate:.1f} turns/s")
     return result
 
 
-def _device(options: Options, provider: Provider, count: int) -> Device:
+def _device(options: Options, provider: Provider) -> Device:
+    full = 500 if provider is Provider.CPU else 8000
+    count = options.size(full, 40)
     turns = workload.turns(count)
-    calls = onnx_only.recorded(options.bundle, turns, provider)
-    encoder = [call for call in calls if "input_ids" in call.feeds]
+    calls = onnx_only.recorded(options.bundle, turns, provider, parts=("encoder", "reader", "head"))
     head = _elsewhere(options.bundle, [call for call in calls if "target" in call.feeds], provider)
+    texts = [call for call in calls if "input_ids" in call.feeds]
+    parts = {
+        "encoder": [call for call in texts if "vectors" in call.outputs],
+        "reader": [call for call in texts if "vectors" not in call.outputs],
+        "head": head,
+    }
     found = Device(
-        provider.value, count, [], [], _difference(options.bundle, provider, turns[:512])
+        provider.value,
+        count,
+        [],
+        [],
+        [],
+        _difference(options.bundle, provider, turns[:256]),
+        alone(options.bundle, provider, turns[: options.size(500, 20)]),
+        nodes(options.bundle, provider),
     )
-    for part in (encoder, head):
-        _seconds(part)  # allocate buffers and record CUDA graphs
+    rates = {"encoder": found.encoder, "reader": found.reader, "head": found.head}
+    for part in parts.values():
+        _seconds(part)  # the head's buffers are allocated
     for number in range(options.rounds):
-        found.encoder.append(count / _seconds(encoder))
-        found.head.append(count / _seconds(head))
-        options.say(
-            f"round {number + 1}: {provider.value}: encoder {found.encoder[-1]:.1f}, "
-            f"head {found.head[-1]:.1f} turns/s"
-        )
+        for name, part in parts.items():
+            if part:
+                rates[name].append(count / _seconds(part))
+        words = ", ".join(f"{name} {rate[-1]:.1f}" for name, rate in rates.items() if rate)
+        options.say(f"round {number + 1}: {provider.value}: {words} turns/s")
     return found
 
 
+def nodes(bundle: Path, provider: Provider) -> dict[str, dict[str, int]]:
+    """Number of nodes by execution provider, of encoder and reader as the service opens them."""
+    return {
+        name: nodes_by_provider(graph, provider)
+        for name, graph in graphs(bundles.load(bundle)).items()
+    }
+
+
+def alone(bundle: Path, provider: Provider, turns: Sequence[Turn]) -> Latency:
+    """Milliseconds from a turn's text to its scores, one turn at a time."""
+    scorer = OnnxScorer(bundles.load(bundle), provider)
+    wanted = requests(scorer, turns)
+    texts = {(turn.session, turn.seq): turn for turn in turns}
+    ordered = [texts[key] for key in sorted(texts)]
+    starts, ends = [], []
+    for turn, request in zip(ordered, wanted, strict=True):
+        starts.append(time.perf_counter())
+        scorer.encode([turn.text], [Role(turn.role)])
+        scorer.score([request])
+        ends.append(time.perf_counter())
+    return latency(starts, ends)
+
+
 def _elsewhere(bundle: Path, calls: Sequence[Call], provider: Provider) -> list[Call]:
-    """The head's calls on the provider, although the service runs them on the CPU."""
-    session = open_session(bundle / bundles.load(bundle).manifest.head.file, provider, 1)
+    """The head's calls on the provider if it computes all of them; the service uses the CPU."""
+    graph = Graph(bundle / bundles.load(bundle).manifest.head.file)
+    try:
+        session = open_session(graph, provider, 1)
+    except ProviderError:
+        return []
     return [Call(session, call.outputs, call.feeds) for call in calls]
 
 
@@ -169,26 +227,43 @@ def table(result: Result) -> str:
     rows = []
     for device in result.devices:
         name = result.accelerator if device.provider != "cpu" else "one core"
+        parts = {"encoder": device.encoder, "reader": device.reader, "head": device.head}
         rows += [
-            [f"encoder, {name}", f"{median(device.encoder):.0f}", spread(device.encoder), ""],
-            [f"head, {name}", f"{median(device.head):.0f}", spread(device.head), ""],
+            [f"{part}, {name}", f"{median(rates):.0f}", spread(rates), ""]
+            for part, rates in parts.items()
+            if rates
         ]
-    rows.append(
-        [
-            f"one worker, encoder on {result.accelerator}, SQLite",
-            f"{median(result.worker):.0f}",
-            spread(result.worker),
-            f"{median(result.overheads):.0f}",
-        ]
-    )
+    if result.worker:
+        rows.append(
+            [
+                f"one worker, encoder and reader on {result.accelerator}, SQLite",
+                f"{median(result.worker):.0f}",
+                spread(result.worker),
+                f"{median(result.overheads):.0f}",
+            ]
+        )
+    if result.together:
+        name = f"{TOGETHER} workers that share it"
+        rows.append([name, f"{median(result.together):.0f}", spread(result.together), ""])
     head = ["line", "turns/s", "lowest-highest", "µs of CPU a turn, not the model"]
-    words = [
-        f"Target of the worker: {WANTED:.0f} turns/s; it reached "
-        f"{100 * median(result.worker) / WANTED:.0f} % of them.",
-        *(
-            f"Between a turn alone and in a batch, probabilities differ by at most "
-            f"{device.difference:.1e} on {device.provider} (promised: {PROMISED:.0e})."
-            for device in result.devices
-        ),
-    ]
-    return f"{' '.join(words)}\n\n{markdown.table(head, rows)}"
+    words = "\n".join(f"- {sentence}" for sentence in _sentences(result))
+    return f"{words}\n\n{markdown.table(head, rows)}"
+
+
+def _sentences(result: Result) -> Iterator[str]:
+    if result.missing:
+        yield f"Not measured on an accelerator: {result.missing}"
+    if found := result.agreement:
+        yield (
+            f"{result.accelerator} and the processor give {100 * found.labels:.1f} % equal labels "
+            f"on {found.turns} turns; probabilities differ by {found.mean:.4f} on average and "
+            f"{found.largest:.3f} at most."
+        )
+    for device in result.devices:
+        placed = "; ".join(f"{name}: {described(of)}" for name, of in device.nodes.items())
+        yield (
+            f"{device.provider}: a turn that comes alone takes {device.alone.p50:.1f} ms (median; "
+            f"99th percentile {device.alone.p99:.1f} ms) from its text to its scores. Between it "
+            f"and the same turn in a batch, probabilities differ by at most "
+            f"{device.difference:.1e}. {placed}."
+        )

@@ -25,6 +25,7 @@ from stream_app.core.scorecards import ScorecardFileError, Scorecards
 from stream_app.core.scorecards import parse as parse_scorecards
 from stream_app.errors import BundleError
 from stream_app.inference import bundle as bundles
+from stream_app.inference.provider_choice import CudaDevice
 from stream_app.redaction.mask import redact
 from stream_app.redaction.port import Redactor
 from stream_app.redaction.presidio import open_presidio
@@ -99,7 +100,18 @@ def scorer(settings: Settings) -> "OnnxScorer":
     """Load the bundle into a scorer."""
     from stream_app.inference.scorer import OnnxScorer  # noqa: PLC0415  # the console has no runtime
 
-    return OnnxScorer(bundle(settings), settings.provider, settings.threads, mask=mask(settings))
+    return OnnxScorer(
+        bundle(settings),
+        settings.provider,
+        settings.threads,
+        mask=mask(settings),
+        device=cuda_device(settings),
+    )
+
+
+def cuda_device(settings: Settings) -> CudaDevice:
+    """The device that CUDA sessions use."""
+    return CudaDevice(settings.cuda_device, settings.cuda_memory_mb)
 
 
 def offline_scorer(settings: Settings) -> "OnnxScorer":
@@ -113,6 +125,7 @@ def offline_scorer(settings: Settings) -> "OnnxScorer":
         settings.threads,
         at_once=at_once,
         mask=mask(settings),
+        device=cuda_device(settings),
     )
 
 
@@ -140,7 +153,12 @@ def shadow_scorer(settings: Settings, folder: Path, beside: "OnnxScorer") -> "On
         )
     shared = beside if bundles.share_encoder(found.manifest, beside.bundle.manifest) else None
     return OnnxScorer(
-        found, settings.provider, settings.threads, shared=shared, mask=mask(settings)
+        found,
+        settings.provider,
+        settings.threads,
+        shared=shared,
+        mask=mask(settings),
+        device=beside.device,
     )
 
 

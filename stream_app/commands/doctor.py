@@ -146,9 +146,18 @@ def _rules_of(source: RuleSource, heads: Sequence[Head], known: IntentSet) -> st
 
 
 def _provider(settings: Settings) -> str:
+    """Which provider computes the nodes of each graph, as ONNX Runtime's profile of a run says."""
+    from stream_app.inference.placement import described, nodes_by_provider  # noqa: PLC0415
+    from stream_app.inference.scorer import graphs  # noqa: PLC0415  # both need the runtime
+
     scorer = bootstrap.scorer(settings)
     scorer.encode(["Are you still there?"])
-    return f"{scorer.provider.value} is in use ({settings.provider.value} was requested)"
+    device = bootstrap.cuda_device(settings)
+    placed = "; ".join(
+        f"{name}: {described(nodes_by_provider(graph, scorer.providers[name], device))}"
+        for name, graph in graphs(scorer.bundle).items()
+    )
+    return f"{scorer.provider.value} is in use ({settings.provider.value} was requested); {placed}"
 
 
 def _database(settings: Settings) -> str:

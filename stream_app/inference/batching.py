@@ -6,8 +6,10 @@ recorded once.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 
@@ -39,6 +41,14 @@ class Shapes(Struct, frozen=True):
         """
         allowed = [rows for rows in self.rows if rows * tokens <= self.budget]
         return allowed or [self.rows[0]]
+
+    def all(self) -> list[tuple[int, int]]:
+        """All shapes, rows and tokens.
+
+        >>> Shapes((1, 8, 32), (16, 64), budget=512).all()
+        [(1, 16), (8, 16), (32, 16), (1, 64), (8, 64)]
+        """
+        return [(rows, tokens) for tokens in self.tokens for rows in self.heights(tokens)]
 
 
 class Batch(Struct, frozen=True):
@@ -110,3 +120,20 @@ def batch_by_shape(lengths: list[int], shapes: Shapes) -> Iterator[Batch]:
         for start in range(0, len(texts), heights[-1]):
             part = texts[start : start + heights[-1]]
             yield Batch(part, heights[bisect_left(heights, len(part))], tokens)
+
+
+def padded(
+    texts: Sequence[Sequence[int]], rows: int, tokens: int
+) -> dict[str, npt.NDArray[np.int64]]:
+    """A graph's inputs for texts of these ids; attention over a row without tokens is NaN.
+
+    >>> padded([[101, 102]], rows=2, tokens=3)["attention_mask"].tolist()
+    [[1, 1, 0], [1, 0, 0]]
+    """
+    ids = np.zeros((rows, tokens), np.int64)
+    mask = np.zeros((rows, tokens), np.int64)
+    mask[len(texts) :, 0] = 1
+    for row, own in enumerate(texts):
+        ids[row, : len(own)] = own
+        mask[row, : len(own)] = 1
+    return {"input_ids": ids, "attention_mask": mask}

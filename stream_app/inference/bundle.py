@@ -102,6 +102,13 @@ class ReaderSpec(Struct, frozen=True):
     client_tokens: int
     batch_independent: bool
 
+    @property
+    def most_tokens(self) -> int:
+        """Length of the longest input."""
+        role = max(len(ids) for ids in self.roles.values())
+        own = max(self.context_tokens + self.target_tokens, self.client_tokens)
+        return own + role + len(self.between) + 2
+
 
 class HeadGraphSpec(Struct, frozen=True):
     """The head graph; ``slots``: number of neighbouring turns in its input."""

@@ -10,11 +10,18 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from stream_app.inference.batching import ONE_BY_ONE, Batch, BatchLimits, Shapes, plan_batches
+from stream_app.inference.batching import (
+    ONE_BY_ONE,
+    Batch,
+    BatchLimits,
+    Shapes,
+    padded,
+    plan_batches,
+)
 from stream_app.inference.bundle import EncoderSpec
-from stream_app.inference.io_binding import BoundSession
-from stream_app.inference.provider_choice import Provider
-from stream_app.inference.providers import open_session, provider_in_use
+from stream_app.inference.io_binding import bound
+from stream_app.inference.provider_choice import FIRST_DEVICE, CudaDevice, Provider
+from stream_app.inference.providers import Graph, open_session, provider_in_use
 from stream_app.inference.tokenizer import Tokens
 
 CPU_BATCH: Final = BatchLimits(tokens=256, padding=16)
@@ -47,14 +54,26 @@ class TurnEncoder:
     """
 
     def __init__(
-        self, graph: Path, spec: EncoderSpec, provider: Provider, threads: int, at_once: int = 1
+        self,
+        graph: Path,
+        spec: EncoderSpec,
+        provider: Provider,
+        threads: int,
+        at_once: int = 1,
+        device: CudaDevice = FIRST_DEVICE,
     ) -> None:
-        session = open_session(graph, provider, threads, fixed_shapes=spec.batch_independent)
+        session = open_session(
+            encoder_graph(graph),
+            provider,
+            threads,
+            fixed_shapes=spec.batch_independent,
+            device=device,
+        )
         self.provider = provider_in_use(session)
         self.limits = batch_limits(spec, self.provider, threads)
         self.session: Any = session
         if isinstance(self.limits, Shapes):
-            self.session = BoundSession(session, self.provider.value)
+            self.session = bound(session, self.limits, device)
             at_once = 1  # it has one set of buffers
         self._pool = ThreadPoolExecutor(at_once, "encoder") if at_once > 1 else None
 
@@ -75,19 +94,20 @@ class TurnEncoder:
         self, texts: Sequence[Tokens], batch: Batch
     ) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float32]]:
         """Run one padded batch; return vectors [rows, 2, hidden] and rationale logits."""
-        ids = np.zeros((batch.rows, batch.tokens), np.int64)
-        mask = np.zeros((batch.rows, batch.tokens), np.int64)
-        mask[len(batch.texts) :, 0] = (
-            1  # one token in empty rows: attention over an empty mask is NaN
-        )
-        for row, index in enumerate(batch.texts):
-            tokens = texts[index]
-            ids[row, : len(tokens.ids)] = tokens.ids
-            mask[row, : len(tokens.ids)] = 1
-        vectors, logits = self.session.run(
-            ["vectors", "rationale_logits"], {"input_ids": ids, "attention_mask": mask}
-        )
+        feeds = padded([texts[index].ids for index in batch.texts], batch.rows, batch.tokens)
+        vectors, logits = self.session.run(["vectors", "rationale_logits"], feeds)
         return vectors.astype(np.float16), logits
+
+
+def encoder_graph(file: Path) -> Graph:
+    """The encoder for CPUs, and made from it, for CUDA."""
+
+    def for_cuda() -> bytes:
+        from stream_app.inference import float16_graph  # noqa: PLC0415  # needs the extra `gpu`
+
+        return float16_graph.encoder(file)
+
+    return Graph(file, for_cuda)
 
 
 def batch_limits(spec: EncoderSpec, provider: Provider, threads: int) -> BatchLimits | Shapes:

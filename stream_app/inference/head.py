@@ -8,7 +8,7 @@ import numpy.typing as npt
 from stream_app.contracts.events import Role
 from stream_app.core.window import ScoringRequest, WindowTurn
 from stream_app.inference.provider_choice import Provider
-from stream_app.inference.providers import open_session
+from stream_app.inference.providers import Graph, open_session
 
 ROLE_CODES = {Role.CLIENT: 0, Role.COUNSELLOR: 1}
 MAX_BATCH = 256
@@ -22,7 +22,7 @@ class ContextHead:
     def __init__(
         self, graph: Path, provider: Provider, threads: int, slots: int, hidden: int
     ) -> None:
-        self.session = open_session(graph, provider, threads)
+        self.session = open_session(Graph(graph), provider, threads)
         self._names = [output.name for output in self.session.get_outputs()]
         self._slots = slots
         self._hidden = hidden

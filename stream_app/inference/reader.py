@@ -7,6 +7,7 @@ an answer that fits this client from one that only sounds right.
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,19 @@ import numpy.typing as npt
 from stream_app.contracts.events import Role
 from stream_app.core.heads import Dimension
 from stream_app.core.window import ScoringRequest, WindowTurn
-from stream_app.inference.batching import ONE_BY_ONE, BatchLimits, plan_batches
+from stream_app.inference.batching import ONE_BY_ONE, BatchLimits, Shapes, padded, plan_batches
 from stream_app.inference.bundle import ReaderSpec
-from stream_app.inference.provider_choice import Provider
-from stream_app.inference.providers import open_session
+from stream_app.inference.encoder import CUDA_BUDGET, CUDA_ROWS
+from stream_app.inference.io_binding import bound
+from stream_app.inference.provider_choice import FIRST_DEVICE, CudaDevice, Provider
+from stream_app.inference.providers import Graph, open_session, provider_in_use
 
 READER_BATCH = BatchLimits(tokens=256, padding=16)
 """Per thread, as for the encoder."""
+CUDA_TOKENS: Final = (32, 64, 96, 128, 192)
+"""Widths of batches, besides the reader's maximum."""
+CUDA_MULTIPLE: Final = 8
+"""Of which the maximum is made a multiple, because the device computes in tiles."""
 STEPS = 1024
 """Logits are rounded to so many steps of 1, because sums differ in their last bits by batch."""
 _TOKEN = np.dtype("<u2")
@@ -33,20 +40,32 @@ class TurnReader:
     """
 
     def __init__(
-        self, graph: Path, spec: ReaderSpec, provider: Provider, threads: int, digest: str
+        self,
+        graph: Path,
+        spec: ReaderSpec,
+        provider: Provider,
+        threads: int,
+        digest: str,
+        device: CudaDevice = FIRST_DEVICE,
     ) -> None:
-        self.session = open_session(graph, provider, threads)
-        outputs = self.session.get_outputs()
+        session = open_session(
+            reader_graph(graph, spec),
+            provider,
+            threads,
+            fixed_shapes=spec.batch_independent,
+            device=device,
+        )
+        self.provider = provider_in_use(session)
+        outputs = session.get_outputs()
         self.names = [output.name for output in outputs]
         self._sizes = [int(output.shape[-1]) for output in outputs]
         self._ends = np.cumsum(self._sizes)[:-1]
         self._spec = spec
         self._mark = bytes.fromhex(digest[:8])
-        self._limits = (
-            BatchLimits(READER_BATCH.tokens * threads, READER_BATCH.padding * threads)
-            if spec.batch_independent
-            else ONE_BY_ONE
-        )
+        self.limits = batch_limits(spec, self.provider, threads)
+        self.session: Any = session
+        if isinstance(self.limits, Shapes):
+            self.session = bound(session, self.limits, device)
 
     def readings(self, requests: Sequence[ScoringRequest]) -> list[bytes]:
         """The reading of each request's turn; known ones are returned as they are.
@@ -94,17 +113,35 @@ class TurnReader:
 
     def _run(self, inputs: Sequence[list[int]]) -> Iterable[npt.NDArray[np.float32]]:
         results: dict[int, npt.NDArray[np.float32]] = {}
-        for batch in plan_batches([len(ids) for ids in inputs], self._limits):
-            ids = np.zeros((batch.rows, batch.tokens), np.int64)
-            mask = np.zeros((batch.rows, batch.tokens), np.int64)
-            for row, index in enumerate(batch.texts):
-                own = inputs[index]
-                ids[row, : len(own)] = own
-                mask[row, : len(own)] = 1
-            parts = self.session.run(self.names, {"input_ids": ids, "attention_mask": mask})
-            together = np.rint(np.concatenate(parts, axis=1) * STEPS) / STEPS
+        for batch in plan_batches([len(ids) for ids in inputs], self.limits):
+            feeds = padded([inputs[index] for index in batch.texts], batch.rows, batch.tokens)
+            parts = self.session.run(self.names, feeds)
+            logits = np.concatenate(parts, axis=1)[: len(batch.texts)]
+            together = np.rint(logits * STEPS) / STEPS
             results.update(zip(batch.texts, together.astype("<f4"), strict=True))
         return [results[place] for place in range(len(inputs))]
+
+
+def reader_graph(file: Path, spec: ReaderSpec) -> Graph:
+    """The reader for CPUs, and made from it, for CUDA."""
+
+    def for_cuda() -> bytes:
+        from stream_app.inference import float16_graph  # noqa: PLC0415  # needs the extra `gpu`
+
+        return float16_graph.reader(file, spec.between)
+
+    return Graph(file, for_cuda)
+
+
+def batch_limits(spec: ReaderSpec, provider: Provider, threads: int) -> BatchLimits | Shapes:
+    """Limits of the batches for a provider."""
+    if not spec.batch_independent:
+        return ONE_BY_ONE
+    if provider is Provider.CUDA:
+        widest = -(-spec.most_tokens // CUDA_MULTIPLE) * CUDA_MULTIPLE
+        widths = [tokens for tokens in CUDA_TOKENS if tokens < widest]
+        return Shapes(CUDA_ROWS, (*widths, widest), CUDA_BUDGET)
+    return BatchLimits(READER_BATCH.tokens * threads, READER_BATCH.padding * threads)
 
 
 def packed_tokens(ids: Sequence[int]) -> bytes:

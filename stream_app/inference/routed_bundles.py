@@ -116,7 +116,12 @@ class BundleLoader:
         """Open the graphs and try them, so that a bundle that cannot score takes no session."""
         try:
             scorer = OnnxScorer(
-                found, self._provider, self._threads, shared=shared, mask=self._base.mask
+                found,
+                self._provider,
+                self._threads,
+                shared=shared,
+                mask=self._base.mask,
+                device=self._base.device,
             )
             [encoding] = scorer.encode([TRIAL_TEXT], [Role.COUNSELLOR])
             for role in Role:

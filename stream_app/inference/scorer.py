@@ -17,12 +17,13 @@ from stream_app.core.watch import DISTRESS
 from stream_app.core.window import ScoringRequest
 from stream_app.inference.bundle import Bundle
 from stream_app.inference.calibration import Decisions, choose_labels, rounded
-from stream_app.inference.encoder import TokenOutput, TurnEncoder
+from stream_app.inference.encoder import TokenOutput, TurnEncoder, encoder_graph
 from stream_app.inference.head import ContextHead
 from stream_app.inference.probe import TurnProbe
-from stream_app.inference.provider_choice import Provider
+from stream_app.inference.provider_choice import FIRST_DEVICE, CudaDevice, Provider
+from stream_app.inference.providers import Graph
 from stream_app.inference.rationale import SentenceReader
-from stream_app.inference.reader import TurnReader, packed_tokens
+from stream_app.inference.reader import TurnReader, packed_tokens, reader_graph
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
 
 Mask = Callable[[str], str]
@@ -39,6 +40,7 @@ class OnnxScorer:
     ``shared``: the scorer whose encoder, tokeniser and reader it uses, for a head bundle
     (``inference.head_bundle``). Rationales then are those of that scorer's bundle. ``mask``: masks
     personal details in what the reader reads, because windows are stored with these tokens.
+    ``device``: of sessions on CUDA.
     """
 
     def __init__(
@@ -50,9 +52,11 @@ class OnnxScorer:
         at_once: int = 1,
         shared: "OnnxScorer | None" = None,
         mask: Mask | None = None,
+        device: CudaDevice = FIRST_DEVICE,
     ) -> None:
         manifest = bundle.manifest
         self.bundle = bundle
+        self.device = device
         if shared is not None:
             self.tokenizer: TextTokenizer = shared.tokenizer
             self.encoder: TurnEncoder = shared.encoder
@@ -61,7 +65,12 @@ class OnnxScorer:
                 bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens
             )
             self.encoder = TurnEncoder(
-                bundle.file(manifest.encoder.file), manifest.encoder, provider, threads, at_once
+                bundle.file(manifest.encoder.file),
+                manifest.encoder,
+                provider,
+                threads,
+                at_once,
+                device,
             )
         extractors = [
             (head.name, head.rationale, head.roles)
@@ -94,6 +103,7 @@ class OnnxScorer:
                 provider,
                 threads,
                 manifest.files[manifest.reader.file],
+                device,
             )
         self._read = frozenset(self.reader.names if self.reader is not None else ())
         self._heads = manifest.heads
@@ -120,8 +130,17 @@ class OnnxScorer:
 
     @property
     def provider(self) -> Provider:
-        """The provider that the encoder uses."""
-        return self.encoder.provider
+        """CUDA if encoder and reader use it, otherwise the CPU."""
+        every = set(self.providers.values())
+        return every.pop() if len(every) == 1 else Provider.CPU
+
+    @property
+    def providers(self) -> dict[str, Provider]:
+        """The provider of each graph that may run on accelerators, by name."""
+        found = {"encoder": self.encoder.provider}
+        if self.reader is not None:
+            found["reader"] = self.reader.provider
+        return found
 
     @property
     def bundle_id(self) -> str:
@@ -299,3 +318,12 @@ class OnnxScorer:
             abstained=abstained,
             readings=reading,
         )
+
+
+def graphs(bundle: Bundle) -> dict[str, Graph]:
+    """The graphs that run on accelerators, by name."""
+    manifest = bundle.manifest
+    found = {"encoder": encoder_graph(bundle.file(manifest.encoder.file))}
+    if manifest.reader is not None:
+        found["reader"] = reader_graph(bundle.file(manifest.reader.file), manifest.reader)
+    return found

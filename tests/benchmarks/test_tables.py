@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from benchmarks import markdown, reports
+from benchmarks.agreement import Agreement
 from benchmarks.consumer_group import Flow
 from benchmarks.machine import Machine
 from benchmarks.operations import EncoderSize
@@ -117,18 +118,37 @@ def test_the_cost_model_is_tested_on_unseen_lengths_and_encoders() -> None:
 
 
 def test_an_accelerator_is_compared_with_a_core_and_missing_figures_are_noted() -> None:
+    alone = Latency(2.0, 2.5, 2.84, 3.0, 400)
     devices = [
-        Device("cuda", 100, [30_000.0, 20_000.0, 31_000.0], [90_000.0] * 3, 2e-4),
-        Device("cpu", 10, [400.0] * 3, [9000.0] * 3, 0.0),
+        Device(
+            "cuda",
+            100,
+            [30_000.0, 20_000.0, 31_000.0],
+            [15_000.0] * 3,
+            [],
+            2e-4,
+            alone,
+            {"encoder": {"CUDA": 71}, "reader": {"CUDA": 98, "CPU": 2}},
+        ),
+        Device(
+            "cpu", 10, [400.0] * 3, [60.0] * 3, [9000.0] * 3, 0.0, alone, {"encoder": {"CPU": 9}}
+        ),
     ]
+    agreed = Agreement(1500, 0.091, 0.0043, 0.9867, {})
     shown = accelerator.table(
-        accelerator.Result("Device 1", 100, devices, [6000.0, 5000.0, 7000.0], [140.0] * 3)
+        accelerator.Result(
+            "Device 1", 100, devices, [600.0, 500.0, 700.0], [1400.0] * 3, [2400.0] * 3, agreed
+        )
     )
     assert "| encoder, Device 1 | 30000 | 20000-31000 |  |" in shown
+    assert "| reader, one core | 60 | 60-60 |  |" in shown
     assert "| head, one core | 9000 | 9000-9000 |  |" in shown
-    assert "| one worker, encoder on Device 1, SQLite | 6000 | 5000-7000 | 140 |" in shown
-    assert "75 % of them" in shown
-    assert "at most 2.0e-04 on cuda (promised: 1e-04)" in shown
+    assert "head, Device 1" not in shown, "it does not run there alone"
+    assert "| one worker, encoder and reader on Device 1, SQLite | 600 | 500-700 | 1400 |" in shown
+    assert "| 4 workers that share it | 2400 | 2400-2400 |  |" in shown
+    assert "give 98.7 % equal labels on 1500 turns" in shown
+    assert "takes 2.0 ms (median; 99th percentile 2.8 ms)" in shown
+    assert "encoder: 71 nodes on CUDA; reader: 98 nodes on CUDA, 2 on CPU." in shown
 
 
 def test_figures_are_valid_json(tmp_path: Path) -> None:

@@ -321,17 +321,16 @@ def test_an_int8_bundle_is_built_or_refused_by_the_gate(
         command.build(trained, tmp_path, command.Profile.int8, conversations, conversations)
 
 
-def test_a_16_bit_bundle_must_pass_the_same_gate(
+def test_the_form_for_accelerators_must_pass_the_same_gate(
     trained: Path,
     conversations: list[Conversation],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    content = command.build(trained, tmp_path, command.Profile.fp16, conversations, [])
-    figures = content["metrics"]["quantisation"]
-    assert (content["profile"], figures["chosen"]) == ("fp16", "float16")
-    assert figures["candidates"]["float16"]["passes"]
-    assert content["encoder"]["batch_independent"] is True
+    content = command.build(trained, tmp_path, command.Profile.fp32, conversations, [])
+    figures = content["metrics"]["accelerator"]
+    assert figures["passes"]
+    assert min(head["agreement"] for head in figures["heads"].values()) > 0.9
     monkeypatch.setattr(gate, "LEAST_AGREEMENT", 1.1)
-    with pytest.raises(command.GateError, match="fp32"):
-        command.build(trained, tmp_path, command.Profile.fp16, conversations, [])
+    with pytest.raises(command.GateError, match="as on accelerators"):
+        command.build(trained, tmp_path, command.Profile.fp32, conversations, [])

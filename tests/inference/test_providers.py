@@ -4,7 +4,6 @@ No machine that runs these tests has CUDA: sessions and ONNX Runtime's lists are
 that the answers of a GPU build without a working driver, and of one with it, can be given.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +12,23 @@ from structlog.testing import capture_logs
 from stream_app.errors import ProviderError
 from stream_app.inference import providers
 from stream_app.inference.bundle import load
-from stream_app.inference.provider_choice import Provider
-from stream_app.inference.providers import CUDA, open_session
+from stream_app.inference.provider_choice import CudaDevice, Provider
+from stream_app.inference.providers import CUDA, NO_FALLBACK, REFUSED, Graph, open_session
 
-GRAPH = load().file("encoder.onnx")
+GRAPH = Graph(load().file("encoder.onnx"))
 
 
 class Runtime:
-    """A fake GPU build. ``works``: sessions run on CUDA; ``graphs``: CUDA graphs are supported."""
+    """A fake GPU build.
 
-    def __init__(self, *, works: bool, graphs: bool = True) -> None:
-        self.works, self.graphs = works, graphs
+    ``works``: sessions run on CUDA; ``graphs``: CUDA graphs are supported; ``kernels``: every
+    operator has one for CUDA.
+    """
+
+    def __init__(self, *, works: bool, graphs: bool = True, kernels: bool = True) -> None:
+        self.works, self.graphs, self.kernels = works, graphs, kernels
         self.asked: list[Any] = []
+        self.opened: list[Any] = []
         self.preloaded = 0
 
     def providers(self) -> list[str]:
@@ -34,12 +38,17 @@ class Runtime:
         assert not self.asked, "libraries are loaded before the first session"
         self.preloaded += 1
 
-    def open(self, _graph: Path, _options: Any, providers: list[Any], **how: Any) -> Any:
+    def open(self, graph: Any, options: Any, providers: list[Any], **how: Any) -> Any:
         self.asked.append((providers[0], how))
+        self.opened.append(graph)
         first = "CPUExecutionProvider"
         if isinstance(providers[0], tuple):
-            if providers[0][1] and not self.graphs:
+            assert options.get_session_config_entry(NO_FALLBACK) == "1"
+            assert len(providers) == 1, "ONNX Runtime refuses the CPU beside this entry"
+            if "enable_cuda_graph" in providers[0][1] and not self.graphs:
                 raise Exception("cannot use the CUDA Graph feature")  # like ONNX Runtime
+            if not self.kernels:
+                raise Exception(f"[ONNXRuntimeError] : 1 : FAIL : nodes {REFUSED}, but")
             first = CUDA if self.works else first
         return type("Session", (), {"get_providers": lambda _: [first]})()
 
@@ -71,14 +80,15 @@ def test_cuda_sessions_use_cuda_graphs_and_disable_the_silent_fallback(
     with capture_logs() as logs:
         session = open_session(GRAPH, Provider.AUTO, 1, fixed_shapes=True)
     assert providers.provider_in_use(session) is Provider.CUDA
-    assert runtime.asked == [((CUDA, {"enable_cuda_graph": "1"}), {"enable_fallback": 0})]
+    wanted = {"device_id": "0", "enable_cuda_graph": "1"}
+    assert runtime.asked == [((CUDA, wanted), {"enable_fallback": 0})]
     assert logs == []
 
 
 def test_launches_are_not_recorded_for_shapes_that_change(install: Any) -> None:
     runtime = install(Runtime(works=True))
     open_session(GRAPH, Provider.CUDA, 1)
-    assert [asked for asked, _ in runtime.asked] == [(CUDA, {})]
+    assert [asked for asked, _ in runtime.asked] == [(CUDA, {"device_id": "0"})]
 
 
 def test_a_graph_that_cannot_be_recorded_runs_on_cuda_without_cuda_graphs(install: Any) -> None:
@@ -86,7 +96,7 @@ def test_a_graph_that_cannot_be_recorded_runs_on_cuda_without_cuda_graphs(instal
     with capture_logs() as logs:
         session = open_session(GRAPH, Provider.CUDA, 1, fixed_shapes=True)
     assert providers.provider_in_use(session) is Provider.CUDA
-    assert [asked[1] for asked, _ in runtime.asked] == [{"enable_cuda_graph": "1"}, {}]
+    assert ["enable_cuda_graph" in asked[1] for asked, _ in runtime.asked] == [True, False]
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [
         ("provider.no_cuda_graphs", "warning")
     ]
@@ -122,3 +132,42 @@ def test_libraries_are_loaded_once_before_the_first_session_and_not_for_the_cpu(
     open_session(GRAPH, Provider.CUDA, 1)
     open_session(GRAPH, Provider.CUDA, 1)
     assert runtime.preloaded == 1
+
+
+def test_a_session_that_would_compute_a_node_on_the_cpu_is_refused_with_a_sentence(
+    install: Any,
+) -> None:
+    install(Runtime(works=True, kernels=False))
+    with pytest.raises(ProviderError, match=r"encoder\.onnx.*nodes.*computed by the CPU"):
+        open_session(GRAPH, Provider.CUDA, 1)
+    with capture_logs() as logs:
+        session = open_session(GRAPH, Provider.AUTO, 1)
+    assert providers.provider_in_use(session) is Provider.CPU
+    assert [entry["event"] for entry in logs] == ["provider.fallback"]
+
+
+def test_the_device_and_the_limit_of_its_memory_are_chosen(install: Any) -> None:
+    runtime = install(Runtime(works=True))
+    open_session(GRAPH, Provider.CUDA, 1, device=CudaDevice(number=3, memory_mb=2048))
+    [(asked, _)] = runtime.asked
+    assert asked == (CUDA, {"device_id": "3", "gpu_mem_limit": str(2 << 30)})
+
+
+def test_cuda_gets_the_form_of_the_graph_that_was_made_for_it(install: Any) -> None:
+    runtime = install(Runtime(works=True))
+    graph = Graph(GRAPH.file, lambda: b"float16")
+    open_session(graph, Provider.CUDA, 1)
+    open_session(graph, Provider.CPU, 1)
+    assert runtime.opened == [b"float16", GRAPH.file]
+
+
+@pytest.mark.parametrize(
+    "problem", [ModuleNotFoundError("No module named 'onnx'"), ValueError("not like BERT")]
+)
+def test_a_graph_that_has_no_form_for_cuda_is_refused(install: Any, problem: Exception) -> None:
+    def fail() -> bytes:
+        raise problem
+
+    install(Runtime(works=True))
+    with pytest.raises(ProviderError, match=str(problem)):
+        open_session(Graph(GRAPH.file, fail), Provider.CUDA, 1)
