@@ -4,6 +4,7 @@
 """
 
 import http.server
+import json
 import os
 import queue
 import re
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+[SHOWN] = re.findall(r"^```\n(Rapport:.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+"""What the channel shows."""
 
 
 @pytest.fixture
@@ -79,8 +82,13 @@ def test_the_tutorial_leads_to_an_alert(
             pytest.fail((tmp_path / "log").read_text()[-3000:])
         finally:
             _stop(shell.pid)
-    assert "low-empathy (warning) firing, session first" in alert
-    assert shell.returncode == 0, (tmp_path / "log").read_text()[-3000:]
+    told = json.loads(alert)
+    assert f"{told['title']}\n\n{told['message']}" == SHOWN.strip()
+    printed = (tmp_path / "log").read_text()
+    assert shell.returncode == 0, printed[-3000:]
+    for line in ("worker.start", "team-channel: accepted", "14 events sent to dialogue.turns"):
+        assert f"`{line}`" in PAGE.read_text("utf-8")
+        assert line in printed
 
 
 def _stop(session: int) -> None:

@@ -36,9 +36,9 @@ MAX_COUNT: Final = 100
 """Tabs show exact counts up to this number."""
 UNFIRED_PAGE_SIZE: Final = 100
 REASONS: Final = {
-    Reason.JUSTIFIED: "Justified",
+    Reason.JUSTIFIED: "Right",
     Reason.FALSE_ALARM: "False alarm",
-    Reason.NOT_NOW: "Not now (does not count)",
+    Reason.NOT_NOW: "Unclear",
 }
 MUTE_MINUTES: Final = (15, 60, 240, 1440, 10080)
 router = APIRouter(prefix="/alerts", default_response_class=HTMLResponse, include_in_schema=False)

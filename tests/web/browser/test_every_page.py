@@ -138,7 +138,7 @@ def test_everything_can_be_done_with_the_keyboard(web: ScoredWeb, open_tab: Open
     page.keyboard.press("Tab")
     page.keyboard.type("on it")
     page.keyboard.press("Tab")
-    assert focused(page)["words"] == "Justified"
+    assert focused(page)["words"] == "Right"
     page.keyboard.press("Enter")
     expect(page.locator(".alert.acknowledged")).to_be_visible()
     expect(page.locator(".actions")).to_contain_text("on it")

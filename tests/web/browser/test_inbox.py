@@ -69,9 +69,9 @@ def test_acknowledging_works_without_javascript_and_needs_a_reason(
     alert.locator("summary", has_text="Acknowledge").click()
     answers = alert.locator("details[open] fieldset button").all_inner_texts()
     assert [each.strip() for each in answers] == [
-        "Justified",
+        "Right",
         "False alarm",
-        "Not now (does not count)",
+        "Unclear",
     ]
     buttons = alert.locator("details[open] fieldset button")
     looks = {
@@ -81,12 +81,12 @@ def test_acknowledging_works_without_javascript_and_needs_a_reason(
     assert len(looks) == 1, "no answer is suggested"
     expect(page.locator("main")).not_to_contain_text("Precision")
     alert.get_by_label("Note, for colleagues").first.fill("called <b>the desk</b>")
-    alert.get_by_role("button", name="Justified").click()
+    alert.get_by_role("button", name="Right").click()
     expect(page).to_have_url(re.compile(r"/alerts\?state=firing$"))
     expect(page.locator(alert_of("first"))).to_have_count(0)
     page.locator(".tabs a", has_text="Acknowledged").click()
     acted = page.locator(alert_of("first")).locator(".actions")
-    expect(acted).to_contain_text("sue acknowledged it, justified")
+    expect(acted).to_contain_text("sue acknowledged it, right")
     expect(acted.locator(".noted")).to_have_text("called <b>the desk</b>")
 
 
@@ -138,7 +138,7 @@ def test_conditions_that_never_fired_are_not_alerts(web: ScoredWeb, open_tab: Op
     expect(page.locator(".reason")).to_contain_text("ended before the rule fired")
     expect(page.locator("main")).not_to_contain_text("has waited")
     expect(page.locator(".numbers")).not_to_contain_text("has waited")
-    for button in ("Acknowledge", "Resolve", "Justified"):
+    for button in ("Acknowledge", "Resolve", "Right"):
         expect(page.get_by_role("button", name=button)).to_have_count(0)
 
 

@@ -62,7 +62,7 @@ def test_answering_an_alert(wall: Page) -> None:
     alert = wall.locator(".alert", has_text="low-empathy").first
     alert.locator("summary", has_text="Acknowledge").click()
     assert wall.evaluate(CLICKS) == 2
-    alert.get_by_role("button", name="Justified").click()
+    alert.get_by_role("button", name="Right").click()
     expect(wall.locator(".alert.firing", has_text="low-empathy")).to_have_count(0)
     assert wall.evaluate(CLICKS) <= 3
 
