@@ -49,6 +49,21 @@ def test_a_name_in_an_introduction_is_masked(introduction: str, name: str) -> No
     assert redact(f"{said}, hello") == f"{introduction.format(MASK * len(name))}, hello"
 
 
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("I am <b>Jo</b>an", "I am <b>••••••••"),
+        ("write to joan＠example．org", "write to ••••••••••••••••"),
+        ("call 07700\u200b900123", "call ••••••••••••"),
+        ("&gt; my name&#39;s Joan", "&gt; my name&#39;s ••••"),
+        ("my name is Jose\u0301 A\u0301lvarez", "my name is ••••••••••••••"),
+    ],
+)
+def test_details_are_found_in_markup_and_odd_characters(text: str, hidden: str) -> None:
+    assert redact(text)[: len(hidden)] == hidden
+    assert len(redact(text)) == len(text)
+
+
 @pytest.mark.parametrize("behind", [" 123", " 12/26", ", 12/26", " 12 26 123"])
 def test_a_card_is_found_when_its_code_or_expiry_date_follows(behind: str) -> None:
     for card in ("4111 1111 1111 1111", "4111111111111111"):
