@@ -2,9 +2,9 @@
 
 import pytest
 
+from stream_app.plain_text.mapped import MASK
 from stream_app.redaction import mask
 from stream_app.redaction.bank import cards
-from stream_app.redaction.mask import MASK
 from stream_app.redaction.rules import Rules
 from stream_app.redaction.spans import Kind, Span
 
