@@ -64,6 +64,62 @@ def test_details_are_found_in_markup_and_odd_characters(text: str, hidden: str) 
     assert len(redact(text)) == len(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("my name is sarah whitcombe", "sarah whitcombe"),
+        ("my name's tom hale, hello", "tom hale"),
+        ("My name is S. K. Iyer", "S. K. Iyer"),
+        ("my name is A.P.J. Kalam", "A.P.J. Kalam"),
+        ("I'm J. R. Hartley", "J. R. Hartley"),
+        ("My name is S K Iyer", "S K Iyer"),
+        ("signed by R.T. Holloway", "R.T. Holloway"),
+        ("i spoke to dr patel yesterday", "patel"),
+        ("mr smith at school", "smith"),
+        ("mr and mrs fairweather", "fairweather"),
+        ("I saw DR PATEL", "PATEL"),
+        ("mrs o'brien next door", "o'brien"),
+        ("Miss Hargreaves left", "Hargreaves"),
+        ("My PAN is ABCPE1234F", "ABCPE1234F"),
+        ("aadhaar 2345 6789 0124", "2345 6789 0124"),
+        ("pay lakshmi@okaxis", "lakshmi@okaxis"),
+        ("my upi is ravi.k@mybank", "ravi.k@mybank"),
+    ],
+)
+def test_names_and_numbers_as_people_type_them_are_masked(text: str, name: str) -> None:
+    assert redact(text) == text.replace(name, MASK * len(name))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm Bipolar",
+        "I'm Anorexic",
+        "I'm Dyslexic",
+        "I'm Trans",
+        "I'm Nonbinary",
+        "I'm Neurodivergent",
+        "I'm Menopausal",
+        "I'm Sikh",
+        "I'm Punjabi",
+        "I'm Hypomanic",
+        "I'm Pentecostal",
+        "the dr said no, dr appointment tomorrow",
+        "the doctor just says it will pass, doctor will call",
+        "I miss Chocolate, we miss you",
+        "The U.S. Army and the I.T. Department, P.S. Thanks",
+        "Raymond MS battle, my MS diagnosis",
+        "I AM THE KING and I AM A WORKAHOLIC",
+        "Im up. Im fine",
+        "vitamin B. Then sleep",
+        "we met @home and @work",
+        "my name is mud",
+    ],
+)
+def test_what_people_are_and_abbreviations_stay(text: str) -> None:
+    assert redact(text).replace("Raymond", "•••••••") == text.replace("Raymond", "•••••••")
+
+
 @pytest.mark.parametrize("behind", [" 123", " 12/26", ", 12/26", " 12 26 123"])
 def test_a_card_is_found_when_its_code_or_expiry_date_follows(behind: str) -> None:
     for card in ("4111 1111 1111 1111", "4111111111111111"):
