@@ -16,7 +16,7 @@ _INVISIBLE: Final = re.compile(
     "\ufff9-\ufffb\U000e0000-\U000e0fff]+"
 )
 _APOSTROPHE: Final = re.compile(
-    r"[’‘‛ʼʻʹ＇]|\\(?=['’])|(?<=[^\W\d_])[`´′](?=[^\W\d_])|â€[™˜]"  # the last: UTF-8 as cp1252
+    r"[’‘‛ʼʻʹ＇]|\\(?=['’])|(?<=[^\W\d_])[`´′｀](?=[^\W\d_])|â€[™˜]"  # the last: UTF-8 as cp1252
 )
 _DASH: Final = re.compile("[‐‑‒–—―−﹘﹣－]")
 _MARKS: Final = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f\u11a8-\u11ff"

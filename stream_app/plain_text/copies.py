@@ -8,7 +8,12 @@ from typing import Final
 
 from stream_app.plain_text.characters import collapsed, plain_letters, visible_lines
 from stream_app.plain_text.mapped import Mapped
-from stream_app.plain_text.markup import decoded, without_emphasis, without_tags
+from stream_app.plain_text.markup import (
+    decoded,
+    without_board_quotes,
+    without_emphasis,
+    without_tags,
+)
 from stream_app.plain_text.quotes import without_quotes
 
 _NOT_PLAIN: Final = re.compile(r"[^ -~]|[&<>*_~`|\[\\]|  ")
@@ -41,5 +46,5 @@ def _copy(text: str, *, quotes: bool) -> Mapped:
         return copy
     copy = without_tags(visible_lines(decoded(copy)), quotes=quotes)
     if not quotes:
-        copy = without_quotes(copy)
+        copy = without_quotes(without_board_quotes(copy))
     return collapsed(without_emphasis(plain_letters(copy)))

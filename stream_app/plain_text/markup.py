@@ -28,8 +28,11 @@ _QUOTING: Final = frozenset(("blockquote", "mx-reply"))
 _TAG: Final = re.compile(
     r"<!--(?:(?!<!--|-->).){0,8000}-->|<!doctype[^<>]{0,200}>"
     rf"|<(?P<close>/?)(?P<name>(?P<block>{_BLOCK})|(?P<cell>td|th)|{_INLINE}|{_UNSEEN})"
-    r"(?=[\s/>])(?P<rest>[^<>]{0,4000})>",
+    r"(?P<rest>\s*/?|\s[^<>=]{0,200}=[^<>]{0,4000})>",  # not "<I mean it>"
     re.DOTALL | re.IGNORECASE,
+)
+_BOARD_QUOTE: Final = re.compile(
+    r"\[quote(?:=[^\]\n]{0,200})?\](?:(?!\[quote).){0,8000}?\[/quote\]", re.DOTALL | re.IGNORECASE
 )
 _EMPHASIS: Final = re.compile(
     r"(?<![\w*~`|\\])(?P<mark>\*{1,3}|_{1,3}|~~|\|\||`{1,3})"
@@ -43,6 +46,11 @@ _NESTED: Final = 3
 def decoded(text: Mapped) -> Mapped:
     """With characters for HTML's entities, also if they were escaped repeatedly."""
     return text.replaced(_ENTITY, lambda match: html.unescape(f"&{match['name']};"))
+
+
+def without_board_quotes(text: Mapped) -> Mapped:
+    """With ``QUOTE`` for what stands between ``[quote]`` and ``[/quote]``."""
+    return text.replaced(_BOARD_QUOTE, QUOTE) if "[" in text.text else text
 
 
 def without_tags(text: Mapped, *, quotes: bool = True) -> Mapped:

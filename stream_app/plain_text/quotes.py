@@ -55,10 +55,14 @@ class _Line(NamedTuple):
 
 
 def without_quotes(text: Mapped) -> Mapped:
-    """Without what the speaker only quotes, and without signatures."""
-    return (
-        text.without(_quoted(_lines(text.text))) if "\n" in text.text or ">" in text.text else text
-    )
+    """Without what the speaker only quotes, and without signatures.
+
+    A long text of one line has lost its line breaks: only its beginning may be quoted.
+    """
+    said = text.text
+    if "\n" not in said and (">" not in said or len(said) > _LONGEST):
+        return text
+    return text.without(_quoted(_lines(said)))
 
 
 def _lines(text: str) -> list[_Line]:

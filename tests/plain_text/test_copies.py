@@ -61,6 +61,8 @@ SAID = "I don't want to live any more"
         "I don't want to live any more\n______________\nFrom: Ann <a@b.org>\nSent: Monday\n"
         "To: Ben\nSubject: Hi\n\nHow are you?",
         "<blockquote>How <blockquote>old</blockquote> are you?</blockquote>" + SAID,
+        "[quote=Ann]How are you?[/quote]\n" + SAID,
+        "I don｀t want to live any more",
         "<mx-reply><blockquote>How are you?</blockquote></mx-reply>" + SAID,
         "<div>I don't want to live any more</div><div>On Mon, 2 Mar, Ann wrote:<br></div>"
         "<blockquote>How are you?</blockquote>",
@@ -77,6 +79,8 @@ def test_what_looks_the_same_is_the_same(text: str) -> None:
         "2 * 3 * 4 f*ck b*tch snake_case_name ^_^ and ^_^",
         "Write to <name> [sic] (really)",
         ">:( that hurts",
+        "<I want to die>, <a b c>",
+        "> " + "I know what you mean, and I do not. " * 8 + "Well.",
         ">.<",
         "R&D; AT&T;",
         "- one\n- two",
@@ -149,6 +153,7 @@ def test_composed_and_decomposed_letters_are_read_alike(text: str) -> None:
     "unit",
     ["<b>", "<", "<!--", "&amp;", "**a", "_a ", "[a](", "> a\n", "On a wrote:\n", "From: 1\n",
      "On " + "a " * 90 + ":\n", "e\u0301", "а a ", "--\n", "-----\n", "<blockquote>", "<style>",
+     "[quote]", "<b a", "<b a=",
      "<div class='", "\n", "‘", "a`", "||a", "Sent from my a\n", "Den 1 skrev a :\n"],
 )  # fmt: skip
 def test_the_time_grows_with_the_length(unit: str) -> None:
