@@ -18,6 +18,7 @@ __all__ = [
     "inference",
     "logs",
     "notifications",
+    "plain_text",
     "redaction",
     "sealing",
     "setting_names",

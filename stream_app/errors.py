@@ -76,6 +76,7 @@ RapportError
 ├── ExportRefused        the options of an export do not fit together [commands.export]
 ├── InputError           a file cannot be read, or not as events [commands.event_files]
 │   └── NoEvents         a file does not contain a valid event [commands.event_files]
+├── NotJsonLines         a file is compressed or in no encoding of JSON [commands.json_lines]
 ├── UtteranceFileError   the file of labelled utterances is not valid [commands.intents]
 └── ChildDied            a child process of `rapport up` exited [commands.up]
 """

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from benchmarks.redaction.sentences import Sentence
-from stream_app.redaction.mask import MASK, redact
+from stream_app.plain_text.mapped import MASK
+from stream_app.redaction.mask import redact
 from stream_app.redaction.port import Redactor
 from stream_app.redaction.spans import Kind, Span
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from stream_app.commands.json_lines import read_lines
 from stream_app.contracts.events import ROLE_ALIASES
 from stream_app.contracts.plausible import EARLIEST
 from stream_app.errors import RapportError
@@ -46,7 +47,9 @@ class NoEvents(InputError):
 
 
 def raw_events(path: Path, on_read: Callable[[int], object] = lambda _: None) -> Iterator[bytes]:
-    """The events of a JSON lines file or a ConvoKit folder, as bytes of the wire contract.
+    """The events of a file of JSON lines or a ConvoKit folder, as bytes of the wire contract.
+
+    See ``json_lines`` for what is read of a file.
 
     A sample session's file begins with a line about the session; its events count from UNTIMED.
     A blank line is yielded as ``b""``, so that the index of an event is its line number.
@@ -57,15 +60,13 @@ def raw_events(path: Path, on_read: Callable[[int], object] = lambda _: None) ->
         return
     sample: dict[str, Any] | None = None
     try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines):
-                on_read(len(line))
-                if number == 0 and (sample := _sample_header(line)) is not None:
-                    yield b""
-                elif sample is not None and line.strip():
-                    yield _line_of_sample(sample, line, f"{path}, line {number + 1}")
-                else:
-                    yield line.rstrip(b"\r\n") if line.strip() else b""
+        for number, line in enumerate(read_lines(path, on_read)):
+            if number == 0 and (sample := _sample_header(line)) is not None:
+                yield b""
+            elif sample is not None and line:
+                yield _line_of_sample(sample, line, f"{path}, line {number + 1}")
+            else:
+                yield line
     except OSError as problem:
         raise InputError(f"{path} cannot be read: {problem.strerror}") from problem
 
@@ -133,7 +134,7 @@ def _sample_header(line: bytes) -> dict[str, Any] | None:
     """The first line of a sample session's file; None if it is of another file."""
     try:
         header = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     is_sample = isinstance(header, dict) and header.get("type") == "session"
     return header if is_sample and header.keys() >= _SAMPLE_HEADER else None
@@ -201,7 +202,7 @@ def _key_and_time(value: bytes) -> tuple[bytes, datetime | None]:
     try:
         body = msgspec.json.decode(value)
         key, moment = str(body["session_id"]).encode(), datetime.fromisoformat(body["occurred_at"])
-    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError, RecursionError):
         return b"", None
     return key, moment if moment.tzinfo else None
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from stream_app.commands.json_lines import read_lines
 from stream_app.contracts.events import Role
 from stream_app.core.ports import Scorer
 from stream_app.errors import RapportError
@@ -81,15 +82,19 @@ def read_utterances(path: Path, known: Iterable[str]) -> list[Utterance]:
     """
     names, found = set(known), []
     try:
-        lines = path.read_bytes().splitlines()
+        lines = list(read_lines(path))
     except OSError as problem:
         raise UtteranceFileError(f"{path}: cannot be read: {problem.strerror}") from None
     for number, line in enumerate(lines, 1):
-        if not line.strip():
+        if not line:
             continue
         try:
             utterance = msgspec.json.decode(line, type=Utterance)
-        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        except UnicodeDecodeError:
+            raise UtteranceFileError(
+                f"{path}:{number}: not valid UTF-8; save the file in UTF-8"
+            ) from None
+        except (msgspec.DecodeError, RecursionError) as problem:
             raise UtteranceFileError(f"{path}:{number}: {problem}") from None
         if unknown := utterance.intents - names:
             raise UtteranceFileError(

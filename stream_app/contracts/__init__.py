@@ -10,10 +10,12 @@ __all__ = [
     "events",
     "framing",
     "interventions",
+    "json_bytes",
     "numbering",
     "plausible",
     "schema",
     "score_layout",
     "scores",
     "surrogates",
+    "utf16",
 ]

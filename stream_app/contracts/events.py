@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from stream_app.contracts import surrogates
+from stream_app.contracts.json_bytes import without_mark
 from stream_app.errors import ContractError
 
 MAX_EVENT_BYTES: Final = 64 * 1024
@@ -217,6 +218,7 @@ def decode(raw: bytes) -> Event:
             "too-large", f"the event has {len(raw)} bytes; {MAX_EVENT_BYTES} is the maximum"
         )
     try:
+        raw = without_mark(raw)
         raw.decode("utf-8")  # msgspec does not validate the names of unknown fields
         event = _decoder.decode(raw)
     except msgspec.ValidationError as problem:
@@ -224,7 +226,7 @@ def decode(raw: bytes) -> Event:
     except msgspec.DecodeError:
         raise _syntax_error(raw) from None
     except UnicodeDecodeError:
-        raise ContractError("not-utf-8", "the event is not valid UTF-8") from None
+        raise ContractError("not-utf-8", "the event is not valid UTF-8; send it in UTF-8") from None
     except RecursionError:
         raise ContractError("schema", "the event is nested too deeply") from None
     _check(raw, event)
@@ -242,7 +244,7 @@ def peek_session_id(raw: bytes) -> str | None:
     if len(raw) > MAX_EVENT_BYTES:
         return None
     try:
-        return _session_decoder.decode(raw).session_id
+        return _session_decoder.decode(without_mark(raw)).session_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

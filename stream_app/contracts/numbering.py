@@ -9,6 +9,8 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
+from stream_app.contracts.json_bytes import without_mark
+
 MAX_SEQ: Final = 2**31 - 1
 
 
@@ -31,7 +33,7 @@ def lacks_seq(raw: bytes) -> bool:
     (False, False)
     """
     try:
-        head = _decoder.decode(raw)
+        head = _decoder.decode(without_mark(raw))
         return not bytes(head.seq) and msgspec.json.decode(head.type) == "turn"
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
@@ -43,4 +45,4 @@ def with_seq(raw: bytes, seq: int) -> bytes:
     >>> with_seq(b' {"type": "turn"}', 3)
     b'{"seq":3,"type": "turn"}'
     """
-    return b'{"seq":%d,' % seq + raw.lstrip(b" \t\r\n")[1:]
+    return b'{"seq":%d,' % seq + without_mark(raw).lstrip(b" \t\r\n")[1:]

@@ -75,7 +75,7 @@ class Level(Struct, frozen=True):
     level: Annotated[int, Meta(ge=0, le=2)]
     probabilities: list[Probability]
     rationale: Annotated[
-        list[Span], Meta(description="[start, end) in characters of the original text")
+        list[Span], Meta(description="[start, end) in Unicode code points of the original text")
     ] = []
 
 

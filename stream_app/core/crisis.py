@@ -5,11 +5,14 @@ docs/crisis.md has what both find, and what they miss.
 """
 
 import re
+import unicodedata
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from stream_app.contracts.scores import Span
 from stream_app.core.crisis_phrases import PARTS, PHRASES
+from stream_app.plain_text.copies import spoken
 
 CRISIS: Final = "crisis_language"
 """Name of the output of client turns."""
@@ -34,8 +37,9 @@ _PAST: Final = re.compile(
     r"|in (?:19|20)\d\d|as a (?:teenager|teen|child))\b"
 )
 _PRESENT: Final = re.compile(r"\b(?:again|still|now|tonight|lately)\b")
-_WORD: Final = re.compile(r"[^\W_]+(?:['’ʼ][^\W_]+)*|[.!?…;\n]")
-_APOSTROPHES: Final = re.compile("['’ʼ]")
+_WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[.!?;\n]")
+_PAUSES: Final = frozenset(".\n")
+"""Marks after which a sentence goes on, if it goes on in small letters."""
 
 
 def _openings(pattern: str) -> list[str]:
@@ -76,28 +80,57 @@ def _by_first_letters() -> dict[str, re.Pattern[str]]:
 _PHRASES: Final = _by_first_letters()
 
 
-def find_phrases(text: str) -> list[Span]:
-    """Character spans of the list's phrases, ascending and without overlaps.
+class _Words(NamedTuple):
+    """Words, joined by spaces, with their places in the text."""
 
-    Negated phrases do not count, nor those of a sentence about the past.
+    words: str
+    places: list[Span]
+
+
+def find_phrases(text: str) -> list[Span]:
+    r"""Character spans of the list's phrases, ascending and without overlaps.
+
+    Negated phrases do not count, nor those of a sentence about the past, nor what is only quoted.
 
     >>> text = "It's late. I keep thinking about killing myself."
     >>> [text[start:end] for start, end in find_phrases(text)]
     ['killing myself']
     >>> find_phrases("I would never hurt myself."), find_phrases("This homework is killing me.")
     ([], [])
+    >>> find_phrases("> I want to die\n\nI wrote that in May."), find_phrases("i want to...\ndie")
+    ([], [(2, 16)])
     """
+    copy = spoken(text)
     found: list[Span] = []
-    for words, places in _sentences(text):
-        at = 0
-        for first, word in enumerate(words.split(" ")):
-            phrases = _PHRASES.get(words[at : at + LETTERS])
-            match = phrases.match(words, at) if phrases is not None else None
-            if match is not None and not _is_negated(words[:at]) and not _is_past(words):
-                last = first + match.group().count(" ")
-                found.append((places[first][0], places[last][1]))
-            at += len(word) + 1
-    return _joined(sorted(found))
+    for parts in _sentences(copy.text):
+        for part in parts:
+            found += (part.places[first][:1] + part.places[last][1:] for first, last in _in(part))
+        if len(parts) > 1:
+            found += _across(parts)
+    return copy.spans(_joined(sorted(found)))
+
+
+def _in(sentence: _Words) -> Iterator[tuple[int, int]]:
+    """The first and the last word of each phrase in a sentence, as their numbers."""
+    words, at = sentence.words, 0
+    for first, word in enumerate(words.split(" ")):
+        phrases = _PHRASES.get(words[at : at + LETTERS])
+        match = phrases.match(words, at) if phrases is not None else None
+        if match is not None and not _is_negated(words[:at]) and not _is_past(words):
+            yield first, first + match.group().count(" ")
+        at += len(word) + 1
+
+
+def _across(parts: Sequence[_Words]) -> Iterator[Span]:
+    """Phrases that go over a pause between parts of a sentence."""
+    places = [place for part in parts for place in part.places]
+    begins, number = set(), 0
+    for part in parts:
+        begins.add(number)
+        number += len(part.places)
+    for first, last in _in(_Words(" ".join(part.words for part in parts), places)):
+        if any(word in begins for word in range(first + 1, last + 1)):
+            yield places[first][0], places[last][1]
 
 
 def _is_past(words: str) -> bool:
@@ -109,18 +142,39 @@ def _is_negated(before: str) -> bool:
     return _NEGATED.search(near) is not None and _NOT_NEGATED.search(near) is None
 
 
-def _sentences(text: str) -> list[tuple[str, list[Span]]]:
-    """The words of each sentence, joined by spaces, with the words' places in the text."""
-    sentences: list[tuple[list[str], list[Span]]] = [([], [])]
+def _sentences(text: str) -> list[list[_Words]]:
+    """Sentences, each in the parts between its pauses.
+
+    A full stop, dots or a line break before a small letter may be a pause, and so may a single
+    line break before a capital letter.
+    """
+    sentences: list[list[tuple[list[str], list[Span]]]] = []
+    marks = "!"
     for match in _WORD.finditer(text):
         word = match.group()
         if not word[0].isalnum():
-            sentences.append(([], []))
+            marks += word
             continue
-        words, places = sentences[-1]
-        words.append(_APOSTROPHES.sub("", word.lower()))
+        if marks:
+            goes_on = marks == "\n" or (word[0].islower() and _PAUSES.issuperset(marks))
+            part: tuple[list[str], list[Span]] = ([], [])
+            if goes_on:
+                sentences[-1].append(part)
+            else:
+                sentences.append([part])
+            marks = ""
+        words, places = sentences[-1][-1]
+        words.append(_letters(word))
         places.append(match.span())
-    return [(" ".join(words), places) for words, places in sentences if words]
+    return [[_Words(" ".join(words), places) for words, places in parts] for parts in sentences]
+
+
+def _letters(word: str) -> str:
+    """The word in small letters without accents and apostrophes."""
+    word = word.replace("'", "").lower()
+    if word.isascii():
+        return word
+    return "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
 
 
 def _joined(spans: list[Span]) -> list[Span]:

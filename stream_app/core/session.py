@@ -33,6 +33,7 @@ from stream_app.core.session_state import SessionState
 from stream_app.core.watch import Facts
 from stream_app.core.window import Placement, ScoringRequest, WindowTurn
 from stream_app.errors import ContractError
+from stream_app.plain_text.copies import spoken
 
 WITHHELD_OUTCOMES_KEPT: Final = 64
 EARLY_ENDS_KEPT: Final = 8
@@ -283,7 +284,7 @@ class Session:
             role=event.speaker_role,
             occurred_at=utc(event.occurred_at),
             digest=digest,
-            words=len(event.text.split()),
+            words=len(spoken(event.text).text.split()),
             late=late,
             withheld=unscored is not None or not self._is_covered,
         )

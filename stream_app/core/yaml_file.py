@@ -31,7 +31,7 @@ def load(raw: bytes) -> Any:
         return yaml.load(raw.decode("utf-8"))
     except UnicodeDecodeError as problem:
         line = raw[: problem.start].count(b"\n") + 1
-        raise Fault(line, "not valid UTF-8") from None
+        raise Fault(line, "not valid UTF-8; save the file in UTF-8") from None
     except MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         what = " ".join(str(problem.problem or "not YAML").split())

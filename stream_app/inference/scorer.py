@@ -25,6 +25,8 @@ from stream_app.inference.providers import Graph
 from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.reader import TurnReader, packed_tokens, reader_graph
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
+from stream_app.plain_text.copies import spoken
+from stream_app.plain_text.mapped import Mapped
 
 Mask = Callable[[str], str]
 """Returns a text with personal details masked."""
@@ -169,27 +171,29 @@ class OnnxScorer:
 
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """Encode each text once; see ``core.ports.Scorer``."""
-        tokens = self.tokenizer.tokenize(texts)
-        read = self._read_tokens(texts, tokens)
-        encoded = zip(texts, tokens, self.encoder.encode(tokens), strict=True)
+        copies = [spoken(text) for text in texts]
+        tokens = self.tokenizer.tokenize([copy.text for copy in copies])
+        read = self._read_tokens(copies, tokens)
+        encoded = zip(copies, tokens, self.encoder.encode(tokens), strict=True)
         return [
             Encoding(
                 vectors=output.vectors.tobytes(),
                 rationales=self._rationales(
-                    item, output, text, roles[index] if roles is not None else None
+                    item, output, copy, roles[index] if roles is not None else None
                 ),
                 truncated=item.truncated,
                 tokens=read[index],
             )
-            for index, (text, item, output) in enumerate(encoded)
+            for index, (copy, item, output) in enumerate(encoded)
         ]
 
-    def _read_tokens(self, texts: list[str], tokens: list[Tokens]) -> list[bytes]:
+    def _read_tokens(self, copies: list[Mapped], tokens: list[Tokens]) -> list[bytes]:
         """What windows keep for the reader: the tokens of each text, masked."""
         if self.reader is None:
-            return [b""] * len(texts)
+            return [b""] * len(copies)
         if self.mask is not None:
-            masked = [self.mask(text) for text in texts]
+            texts = [copy.text for copy in copies]
+            masked = [copy.masked_as(self.mask(copy.original)) for copy in copies]
             again = iter(
                 self.tokenizer.tokenize(
                     [new for new, old in zip(masked, texts, strict=True) if new != old]
@@ -202,7 +206,7 @@ class OnnxScorer:
         return [packed_tokens(each.words) for each in tokens]
 
     def _rationales(
-        self, tokens: Tokens, output: TokenOutput, text: str, role: Role | None
+        self, tokens: Tokens, output: TokenOutput, copy: Mapped, role: Role | None
     ) -> dict[str, list[Span]]:
         wanted = self._rationale_heads[role]
         if not wanted:
@@ -211,12 +215,12 @@ class OnnxScorer:
         peaks = [max(of_tokens) for of_tokens in by_mechanism]
         if not any(peaks[rationale.index] >= rationale.threshold for _, rationale in wanted):
             return {}  # most turns: no need to split sentences
-        sentences = SentenceReader(tokens.offsets, text)
+        sentences = SentenceReader(tokens.offsets, copy.text)
         found = {
             name: sentences.spans(by_mechanism[rationale.index], rationale.threshold)
             for name, rationale in wanted
         }
-        return {name: spans for name, spans in found.items() if spans}
+        return {name: copy.spans(spans) for name, spans in found.items() if spans}
 
     def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """Score encoded turns with their neighbours; see ``core.ports.Scorer``."""

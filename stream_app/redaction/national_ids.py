@@ -8,6 +8,7 @@ from stdnum.de import idnr
 from stdnum.es import dni, nie
 from stdnum.fr import nir
 from stdnum.gb import nhs
+from stdnum.in_ import aadhaar, epic, pan
 from stdnum.it import codicefiscale
 from stdnum.nl import bsn
 from stdnum.pl import pesel
@@ -38,13 +39,17 @@ _CHECKED: Final[tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...]] = tup
         ),
         (r"\d{4}[. ]?\d{2}[. ]?\d{3}|\d{3}[. ]\d{3}[. ]\d{3}", bsn.is_valid),
         (r"\d{11}", pesel.is_valid),
+        (r"[A-Za-z]{3}[ABCFGHJLPTabcfghjlpt][A-Za-z]\d{4}[A-Za-z]", pan.is_valid),
+        (r"\d{4}[ -]?\d{4}[ -]?\d{4}", aadhaar.is_valid),
+        (r"[A-Za-z]{3}\d{7}", epic.is_valid),
     )
 )
 _NAMED = re.compile(
     r"\b(?:passport|pass|ausweis|personalausweis|carte d['’]identité|dowód|id card|identity card"
     r"|identity number|national id|national insurance|ni|nino|nhs|ssn|social security|social"
     r"|medicare|medicaid|tax|tax id|tin|steuer-?id|steuernummer|sécu|dni|nie|nif"
-    r"|codice fiscale|bsn|pesel|driv(?:er['’]?s?|ing) licen[cs]e|licen[cs]e"
+    r"|codice fiscale|bsn|pesel|pan|aadhaar|aadhar|voter|epic"
+    r"|driv(?:er['’]?s?|ing) licen[cs]e|licen[cs]e"
     r"|sozialversicherungsnummer"
     r")(?: card)?(?: number| no\.?| nr\.?| id|#)?(?: is| was|:|,| =|=)? ?"
     r"(?P<id>(?=[A-Z ]{0,5}\d)[A-Z]{0,3} ?\d(?:[ ./-]?[A-Z0-9]){5,17})(?!\w)",
@@ -53,7 +58,7 @@ _NAMED = re.compile(
 
 
 def national_ids(text: str, places: Places) -> Iterator[Span]:
-    """Identity numbers of eight countries, and passports."""
+    """Identity numbers of nine countries, and passports."""
     for match in matches(_SHAPES, text, places):
         yield Span(*match.span(), Kind.NATIONAL_ID)
     for shape, is_valid in _CHECKED:

@@ -31,6 +31,20 @@ _ENDINGS: Final = tuple(
 _LONGEST_PATH: Final = 2000
 _BEHIND_URL: Final = ".,;:!?'\"’)]}"
 _AT_HANDLE = re.compile(r"(?<![\w@/.])@[\w](?:[\w.-]{0,38}\w)?")
+_PAYMENT = re.compile(
+    # addresses of India's UPI: the account's name at a bank or app, without a domain
+    r"(?<![\w.@%+-])[\w.-]{2,64}@(?:ok(?:axis|hdfcbank|icici|sbi)|ybl|ibl|axl|upi|paytm|pt(?:yes|axis"
+    r"|hdfc|sbi)|apl|yapl|rapl|jupiteraxis|freecharge|fam|wa(?:axis|hdfcbank|icici|sbi)|airtel|kotak"
+    r"|hdfcbank|icici|axis(?:bank|b|gold)?|sbi|pnb|cnrb|uboi|federal|indus|idfcbank|barodampay|aubank"
+    r"|yesbank|yesg|postbank|kbl|rbl|dbs|citi|hsbc|naviaxis|superyes|tapicici|slc|shriramhdfcbank)"
+    r"(?![\w@-]|\.\w)",
+    re.IGNORECASE,
+)
+_NAMED_PAYMENT = re.compile(
+    r"\b(?:upi|vpa|g ?pay|google pay|phonepe|bhim)(?: (?:id|handle|address|name))?"
+    r"(?: is|[:=])? ?(?P<id>[\w.-]{2,64}@[a-z][a-z0-9]{1,30})(?![\w@]|\.\w)",
+    re.IGNORECASE,
+)
 _REDDIT_HANDLE = re.compile(r"(?<![\w/])/?u/[\w-]{2,40}")
 _TAGGED_HANDLE = re.compile(r"(?<![\w.])[\w.]{2,32}#\d{4}(?!\d)")
 _PLATFORM: Final = (
@@ -50,14 +64,20 @@ _NAMED_HANDLE = re.compile(
     re.IGNORECASE,
 )
 _NO_HANDLES: Final = vocabulary("online", "no_handles")
+_AT_PLACES: Final = vocabulary("online", "at_places")
 _MADE_UP = re.compile(r"(?=[\d_.#-]*[^\W\d_])\w*(?:[\d_#]|[a-z][A-Z]|\.\w)")
 
 
 def online(text: str) -> Iterator[Span]:
-    """E-mail and web addresses, and handles."""
+    """E-mail, web and payment addresses, and handles."""
     if "@" in text:
         yield from (Span(*match.span(), Kind.EMAIL) for match in _EMAIL.finditer(text))
-        yield from (Span(*match.span(), Kind.HANDLE) for match in _AT_HANDLE.finditer(text))
+        yield from (
+            Span(*match.span(), Kind.HANDLE)
+            for match in _AT_HANDLE.finditer(text)
+            if match.group()[1:].lower() not in _AT_PLACES
+        )
+        yield from _payments(text)
     if "dot" in text.lower():
         yield from (
             Span(*match.span(), Kind.EMAIL)
@@ -66,6 +86,14 @@ def online(text: str) -> Iterator[Span]:
     if "." in text:
         yield from _urls(text)
     yield from _handles(text)
+
+
+def _payments(text: str) -> Iterator[Span]:
+    at = list(near_words(text, ("@",), 70, 40))
+    yield from (Span(*match.span(), Kind.OTHER_ID) for match in matches(_PAYMENT, text, at))
+    at = list(near_words(text, ("@",), 100, 40))
+    for match in matches(_NAMED_PAYMENT, text, at):
+        yield Span(*match.span("id"), Kind.OTHER_ID)
 
 
 def _urls(text: str) -> Iterator[Span]:

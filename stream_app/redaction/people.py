@@ -151,10 +151,19 @@ def _whole_name(text: str, first: Token, words: Lexicon) -> int:
 
 
 def _with_any_surname(text: str, first: Token, end: int, words: Lexicon) -> int:
-    """A capitalised word that closes "my name is Joan …" is a surname, even an English word."""
-    if end > first.end or not first.capital or text[end : end + 1] != " ":
+    """A capitalised word that closes "my name is Joan …" is a surname, even an English word.
+
+    In small letters an unknown word is, too, and a surname of the list that closes it.
+    """
+    if text[end : end + 1] != " ":
         return end
     found = token_at(text, end + 1)
+    if found and not first.capital and not found.capital:
+        listed = found.key in words.word_surnames and _CLOSED.match(text, found.end)
+        unknown = len(found.key) > 3 and not is_known(found.key, words)
+        return found.end if (listed or unknown) and found.key not in _NEVER else end
+    if end > first.end or not first.capital:
+        return end
     if not found or not found.word.istitle() or found.key in _NEVER | words.not_names:
         return end
     return found.end if _CLOSED.match(text, found.end) else end

@@ -11,6 +11,7 @@ from typing import Final
 
 from stream_app.redaction.bank import cards, ibans
 from stream_app.redaction.birth_dates import birth_dates
+from stream_app.redaction.formal import formal
 from stream_app.redaction.lexicon import lexicon
 from stream_app.redaction.national_ids import national_ids
 from stream_app.redaction.near import merged
@@ -42,6 +43,7 @@ class Rules:
         tokens = Tokens(text, words)
         yield from (Span(*place, Kind.MENTIONED_NAME) for place in tokens.too_many)
         yield from people(text, tokens, words)
+        yield from formal(text, words)
         yield from places(text, tokens, words)
 
 

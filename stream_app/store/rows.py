@@ -12,6 +12,7 @@ from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, Session
 from stream_app.core.batch import StoredTurn
 from stream_app.core.consent import ConsentRecord
 from stream_app.core.session_state import SessionState, Versioned
+from stream_app.plain_text.copies import spoken
 from stream_app.store.periods import activity_hour, seen_period
 from stream_app.store.privacy import Privacy
 
@@ -36,7 +37,7 @@ def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
         "late": stored.late,
         "produced_at": stored.produced_at,
         "stored_at": now,
-        "words": len(turn.text.split()),
+        "words": len(spoken(turn.text).text.split()),
         "unscored": stored.unscored.value if stored.unscored is not None else None,
     }
 

@@ -9,6 +9,7 @@ __all__ = [
     "agreement_words",
     "app",
     "auth",
+    "batch_body",
     "connection_timeouts",
     "cookie_sessions",
     "exports",

@@ -7,13 +7,14 @@ from typing import Final
 import msgspec
 
 from stream_app.contracts import surrogates
+from stream_app.contracts.json_bytes import as_utf8, without_mark
 
 MAX_TOKENS: Final = 200_000
 """Maximum number of strings, brackets and commas in a batch; 500 events have about 20,000."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 """A string, terminated or not, or a structural character of JSON."""
-_LINE = re.compile(rb"[^\n]+")
+_LINE = re.compile(rb"[^\n\r]+")
 _list_of_raw: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -32,7 +33,17 @@ def split_array(body: bytes, limit: int) -> list[bytes]:
         TooManyEvents: there are more than ``limit`` elements or ``MAX_TOKENS`` tokens.
         NotAnArray: the body is not a JSON array.
     """
+    body = as_utf8(body)
     check_size(body, limit)
+    return elements(body)
+
+
+def elements(body: bytes) -> list[bytes]:
+    """The elements of a JSON array in UTF-8, as the bytes that were sent.
+
+    Raises:
+        NotAnArray: the body is not a JSON array.
+    """
     try:
         return _elements(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -77,9 +88,10 @@ def split_lines(body: bytes, limit: int) -> list[bytes]:
         TooManyEvents: there are more than ``limit`` lines.
     """
     found = []
-    for match in _LINE.finditer(body):
-        if match[0].strip():
-            found.append(match[0])
+    for match in _LINE.finditer(as_utf8(body)):
+        line = without_mark(match[0])
+        if line.strip():
+            found.append(line)
             if len(found) > limit:
                 raise TooManyEvents
     return found

@@ -11,8 +11,8 @@ from stream_app.redaction.rules import Rules
 from stream_app.redaction.spans import Kind, Span
 
 SET = sentences.read()
-LEAST = {Kind.INTRODUCED_NAME: 0.85, Kind.MENTIONED_NAME: 0.8, Kind.PLACE: 0.85}
-"""Recall on both halves together; other kinds 0.95."""
+LEAST = {Kind.INTRODUCED_NAME: 0.85, Kind.MENTIONED_NAME: 0.85, Kind.PLACE: 0.85}
+"""Recall on all parts together; other kinds 0.95."""
 
 
 def test_the_set_has_all_kinds_and_eight_countries_in_both_halves() -> None:
@@ -20,6 +20,9 @@ def test_the_set_has_all_kinds_and_eight_countries_in_both_halves() -> None:
     for split in sentences.SPLITS:
         half = [one for one in SET if one.split == split]
         assert {span.kind for one in half for span in one.spans} == set(Kind)
+        if split == "chat":
+            assert len(half) >= 199
+            continue
         assert len({one.country for one in half} - {None}) == 8
         assert Counter(one.negative for one in half)["emotion"] >= 10
 
@@ -46,6 +49,11 @@ def test_a_detail_of_which_a_letter_is_left_is_missed() -> None:
     assert scores.missed(one, Half()) == list(one.spans)
     assert scores.wrong(one, Half()) == []
     assert redact(one.text, Half()) == "I am ••rk"
+
+
+def test_at_most_one_in_a_hundred_sentences_without_a_detail_is_masked() -> None:
+    negative = [one for one in SET if one.negative]
+    assert sum(bool(scores.wrong(one, Rules())) for one in negative) <= len(negative) / 100
 
 
 def test_emotional_words_with_a_capital_stay() -> None:

@@ -35,6 +35,12 @@ def test_the_three_event_types_are_accepted() -> None:
     assert isinstance(decode(outcome()), Outcome)
 
 
+def test_a_byte_order_mark_is_ignored() -> None:
+    marked = b"\xef\xbb\xbf" + turn("s-1")
+    assert decode(marked) == decode(turn("s-1"))
+    assert peek_session_id(marked) == "s-1"
+
+
 def test_a_turn_may_name_its_approach() -> None:
     event = decode(turn(approach="motivational-interviewing"))
     assert isinstance(event, Turn)

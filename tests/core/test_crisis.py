@@ -42,8 +42,34 @@ def test_phrases_are_found_where_they_stand(text: str, phrases: list[str]) -> No
 
 
 @pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("I don&#39;t want to <b>live</b>, no", "don&#39;t want to <b>live"),
+        ("I want to kill\r\nmyself", "kill\r\nmyself"),
+        ("I want to kill my\u00adself", "kill my\u00adself"),
+        ("Ｉ ｄｏｎ＇ｔ ｗａｎｔ ｔｏ ｌｉｖｅ", "ｄｏｎ＇ｔ ｗａｎｔ ｔｏ ｌｉｖｅ"),
+        ("I want\nto kill\nMyself", "kill\nMyself"),
+        ("i want to...\ndie", "want to...\ndie"),
+        ("i just.. dont want to. live. any more", "dont want to. live"),
+        ("I want to… die", "want to… die"),
+        ("I am\n\nsuicidal", "I am\n\nsuicidal"),
+        ("I am süicidál", "I am süicidál"),
+        ("> How are you?\n\nI want to die", "want to die"),
+    ],
+)
+def test_phrases_are_found_in_odd_characters_and_over_pauses(text: str, phrase: str) -> None:
+    assert [text[start:end] for start, end in find_phrases(text)] == [phrase]
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "> I want to kill myself\n\nI wrote that in May. I'm better now.",
+        "Today was good.\n\nOn Mon, 2 Mar 2026 at 10:00, Ben wrote:\n> I want to die",
+        "<blockquote>I want to die</blockquote><p>That was in May.</p>",
+        "I don't want to. Live music is on tonight!",
+        "Do you want to? die hard is on tonight",
+        "I would never\nhurt myself",
         "This homework is killing me.",
         "I would never hurt myself",
         "I'm not suicidal, only tired",

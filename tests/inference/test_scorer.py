@@ -150,6 +150,16 @@ def test_unusual_texts_give_finite_vectors(scorer: OnnxScorer) -> None:
         assert np.isfinite(np.frombuffer(encoding.vectors, np.float16)).all()
 
 
+def test_markup_and_odd_characters_change_no_vector_and_rationales_mark_the_original(
+    scorer: OnnxScorer,
+) -> None:
+    sent = "<p>I&rsquo;m so <b>sor\u00adry</b> to hear that.</p>\n\nSent from my iPhone"
+    said, copy = scorer.encode(["I'm so sorry to hear that.", sent], [Role.COUNSELLOR] * 2)
+    assert (said.vectors, said.tokens) == (copy.vectors, copy.tokens)
+    [(start, end)] = copy.rationales["emotional_reactions"]
+    assert sent[start:end] == "I&rsquo;m so <b>sor\u00adry</b> to hear that."
+
+
 def test_scoring_no_requests_gives_no_scores(scorer: OnnxScorer) -> None:
     assert scorer.encode([]) == []
     assert scorer.score([]) == []

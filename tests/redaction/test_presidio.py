@@ -6,7 +6,8 @@ from typing import NamedTuple
 import pytest
 
 from stream_app.errors import RapportError
-from stream_app.redaction.mask import MASK, redact
+from stream_app.plain_text.mapped import MASK
+from stream_app.redaction.mask import redact
 from stream_app.redaction.presidio import KINDS, LONGEST_PIECE, PresidioRedactor, open_presidio
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from stream_app.plain_text.mapped import MASK
 from stream_app.redaction import mask
-from stream_app.redaction.mask import MASK
 from stream_app.redaction.rules import Rules
 
 DETAILS = [

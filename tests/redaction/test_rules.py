@@ -2,9 +2,9 @@
 
 import pytest
 
+from stream_app.plain_text.mapped import MASK
 from stream_app.redaction import mask
 from stream_app.redaction.bank import cards
-from stream_app.redaction.mask import MASK
 from stream_app.redaction.rules import Rules
 from stream_app.redaction.spans import Kind, Span
 
@@ -47,6 +47,77 @@ def test_a_detail_is_masked_and_the_rest_stays(detail: str) -> None:
 def test_a_name_in_an_introduction_is_masked(introduction: str, name: str) -> None:
     said = introduction.format(name)
     assert redact(f"{said}, hello") == f"{introduction.format(MASK * len(name))}, hello"
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("I am <b>Jo</b>an", "I am <b>••••••••"),
+        ("write to joan＠example．org", "write to ••••••••••••••••"),
+        ("call 07700\u200b900123", "call ••••••••••••"),
+        ("&gt; my name&#39;s Joan", "&gt; my name&#39;s ••••"),
+        ("my name is Jose\u0301 A\u0301lvarez", "my name is ••••••••••••••"),
+    ],
+)
+def test_details_are_found_in_markup_and_odd_characters(text: str, hidden: str) -> None:
+    assert redact(text)[: len(hidden)] == hidden
+    assert len(redact(text)) == len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("my name is sarah whitcombe", "sarah whitcombe"),
+        ("my name's tom hale, hello", "tom hale"),
+        ("My name is S. K. Iyer", "S. K. Iyer"),
+        ("my name is A.P.J. Kalam", "A.P.J. Kalam"),
+        ("I'm J. R. Hartley", "J. R. Hartley"),
+        ("My name is S K Iyer", "S K Iyer"),
+        ("signed by R.T. Holloway", "R.T. Holloway"),
+        ("i spoke to dr patel yesterday", "patel"),
+        ("mr smith at school", "smith"),
+        ("mr and mrs fairweather", "fairweather"),
+        ("I saw DR PATEL", "PATEL"),
+        ("mrs o'brien next door", "o'brien"),
+        ("Miss Hargreaves left", "Hargreaves"),
+        ("My PAN is ABCPE1234F", "ABCPE1234F"),
+        ("aadhaar 2345 6789 0124", "2345 6789 0124"),
+        ("pay lakshmi@okaxis", "lakshmi@okaxis"),
+        ("my upi is ravi.k@mybank", "ravi.k@mybank"),
+    ],
+)
+def test_names_and_numbers_as_people_type_them_are_masked(text: str, name: str) -> None:
+    assert redact(text) == text.replace(name, MASK * len(name))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm Bipolar",
+        "I'm Anorexic",
+        "I'm Dyslexic",
+        "I'm Trans",
+        "I'm Nonbinary",
+        "I'm Neurodivergent",
+        "I'm Menopausal",
+        "I'm Sikh",
+        "I'm Punjabi",
+        "I'm Hypomanic",
+        "I'm Pentecostal",
+        "the dr said no, dr appointment tomorrow",
+        "the doctor just says it will pass, doctor will call",
+        "I miss Chocolate, we miss you",
+        "The U.S. Army and the I.T. Department, P.S. Thanks",
+        "Raymond MS battle, my MS diagnosis",
+        "I AM THE KING and I AM A WORKAHOLIC",
+        "Im up. Im fine",
+        "vitamin B. Then sleep",
+        "we met @home and @work",
+        "my name is mud",
+    ],
+)
+def test_what_people_are_and_abbreviations_stay(text: str) -> None:
+    assert redact(text).replace("Raymond", "•••••••") == text.replace("Raymond", "•••••••")
 
 
 @pytest.mark.parametrize("behind", [" 123", " 12/26", ", 12/26", " 12 26 123"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from stream_app.redaction.mask import MASK
+from stream_app.plain_text.mapped import MASK
 from stream_app.redaction.spans import Kind, Span
 from stream_app.store.privacy import Privacy
 

@@ -79,3 +79,16 @@ def test_blank_lines_do_not_count() -> None:
     with pytest.raises(TooManyEvents):
         split_lines(b"1\n" * 2_000_000, MOST)
     assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32-be"])
+def test_marks_and_other_encodings_are_read(encoding: str) -> None:
+    assert split_array('["é", {}]'.encode(encoding), MOST) == ['"é"'.encode(), b"{}"]
+    assert split_lines('{"a": "é"}\r\n{}\r\n'.encode(encoding), MOST) == [
+        '{"a": "é"}'.encode(),
+        b"{}",
+    ]
+
+
+def test_each_line_may_begin_with_a_mark() -> None:
+    assert split_lines(b"\xef\xbb\xbf1\n\xef\xbb\xbf2\r3", MOST) == [b"1", b"2", b"3"]

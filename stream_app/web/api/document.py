@@ -23,8 +23,9 @@ Anything outside the access scope answers 404. Programs that send events have th
 and can read nothing.
 
 **Units.** Levels are 0 (none), 1 (weak), 2 (strong). Probabilities, shares and risks are in [0, 1].
-Times are RFC 3339; responses use UTC. Rationale spans are `[start, end)` in characters of the
-text. `abstained` names heads whose confidence is too low: do not use their values.
+Times are RFC 3339; responses use UTC. Rationale spans are `[start, end)` in Unicode code points
+of the text; `rationale_utf16` is in UTF-16 code units. `abstained` names heads whose confidence is
+too low: do not use their values.
 
 **Pages.** Lists answer `{"items": […], "next_cursor": …}`; pass the cursor back as `cursor` until
 it is null. Items added meanwhile cause neither repeated nor missing items.

@@ -3,7 +3,12 @@
 from typing import Any, Final
 
 _MECHANISM: Final = {"mean": 0.86, "recent_mean": 0.6, "share": 0.57}
-_LEVEL: Final = {"level": 1, "probabilities": [0.12, 0.79, 0.09], "rationale": [[0, 31]]}
+_LEVEL: Final = {
+    "level": 1,
+    "probabilities": [0.12, 0.79, 0.09],
+    "rationale": [[0, 31]],
+    "rationale_utf16": [[0, 31]],
+}
 _SESSION: Final = {
     "session_id": "chat-4711",
     "bundle": "rapport-minilm-1.2.0-int8",
@@ -91,8 +96,13 @@ _TURN: Final = {
             "low_empathy_risk": None,
             "expressed": {
                 "emotional_reactions": _LEVEL,
-                "interpretations": {**_LEVEL, "level": 0, "rationale": []},
-                "explorations": {**_LEVEL, "level": 2, "rationale": [[24, 45]]},
+                "interpretations": {**_LEVEL, "level": 0, "rationale": [], "rationale_utf16": []},
+                "explorations": {
+                    **_LEVEL,
+                    "level": 2,
+                    "rationale": [[24, 45]],
+                    "rationale_utf16": [[24, 45]],
+                },
                 "question": {"none": 0.03, "open": 0.91, "closed": 0.06},
             },
             "perceived": {"understanding": 0.7},

@@ -26,7 +26,7 @@ def feedback_on_session(
     """Feedback by mechanism: what was expressed, what is missing, and a strength and suggestion.
 
     One item per counsellor of the session; counsellors get only their own. Quotes are text spans
-    `[start, end)` in characters of the turn's text. 409 while the session is open.
+    `[start, end)` in code points of the turn's text. 409 while the session is open.
     """
     with as_http_errors():
         return loading.session_feedback(loading.read_ended(services.store, person, session_id))

@@ -1,11 +1,12 @@
 """Sessions, their turns with scores and evidence, and their history."""
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Query
 
 from stream_app.contracts.scores import SessionStatus
+from stream_app.contracts.utf16 import utf16_spans
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
 from stream_app.store.people import Person
@@ -80,8 +81,10 @@ def turns_of_session(
 ) -> Page[TurnRead]:
     """Turns in order, with every score: levels, probabilities, rationale, confidence.
 
-    Rationale spans are `[start, end)` in characters of `text`. Roles that may not read transcripts
-    get `text: null`; analysts get the role as `speaker`. Every read with text is audited.
+    Rationale spans are `[start, end)` in Unicode code points of `text`, `rationale_utf16` has them
+    in UTF-16 code units, for JavaScript; it is absent once the text expired. Roles that may not
+    read transcripts get `text: null`; analysts get the role as `speaker`. Every read with text is
+    audited.
     """
     _card(services, person, session_id)
     after = -1 if cursor is None else decode_cursor(TURNS, cursor, [int])[0]
@@ -92,12 +95,38 @@ def turns_of_session(
     found = transcripts.read(
         services.store, person.scope, session_id, after_seq=after, limit=limit + 1
     )
+    found = [_with_utf16(turn) for turn in found]
     if not person.reads_transcripts:
         found = [replace(turn, text=None) for turn in found]
     if person.role is PersonRole.ANALYST:
         found = [replace(turn, speaker=turn.role.value) for turn in found]
     more = len(found) > limit
     return Page(found[:limit], encode_cursor(TURNS, [found[limit - 1].seq]) if more else None)
+
+
+def _with_utf16(turn: TurnRead) -> TurnRead:
+    if turn.text is None:
+        return turn
+    return replace(
+        turn,
+        scores=[
+            replace(
+                score,
+                expressed={
+                    name: _level_with_utf16(turn.text, value)
+                    for name, value in score.expressed.items()
+                },
+            )
+            for score in turn.scores
+        ],
+    )
+
+
+def _level_with_utf16(text: str, value: Any) -> Any:
+    """A level with its spans in UTF-16, too; any other head as it is."""
+    if not isinstance(value, dict) or "rationale" not in value:
+        return value
+    return value | {"rationale_utf16": utf16_spans(text, value["rationale"])}
 
 
 @router.get(f"/{SESSION_ID}/history")

@@ -9,6 +9,7 @@ import pytest
 from stream_app.inference.bundle import MANIFEST
 from stream_app.settings import DEFAULT_BUNDLE
 from stream_app.store.people import People
+from stream_app.web.api.sessions import _level_with_utf16
 from stream_app.web.passwords import hash_password
 from tests.store.batches import BUNDLE, turn
 from tests.web.api.conftest import WORDS
@@ -89,6 +90,17 @@ def test_turns_have_all_scores_and_evidence(web: Web) -> None:
         assert level["level"] in (0, 1, 2)
         for start, stop in level["rationale"]:
             assert 0 <= start < stop <= len(spoken["text"])
+        assert level["rationale_utf16"] == level["rationale"]  # the text has no emoji
+
+
+def test_rationales_are_given_in_utf16_too() -> None:
+    said = "😭😭 I am so sorry 💛"
+    level = {"level": 2, "rationale": [[3, 16]]}
+    shown = _level_with_utf16(said, level)
+    assert shown == {**level, "rationale_utf16": [(5, 18)]}
+    units = said.encode("utf-16-le")
+    assert units[2 * 5 : 2 * 18].decode("utf-16-le") == said[3:16] == "I am so sorry"
+    assert _level_with_utf16(said, {"no": 0.5, "yes": 0.5}) == {"no": 0.5, "yes": 0.5}
 
 
 def test_turns_are_paged(web: Web) -> None:
