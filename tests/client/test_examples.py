@@ -18,8 +18,8 @@ import httpx
 import pytest
 
 from stream_app.client import AsyncRapportClient, RapportClient
+from stream_app.importers.imported import ImportRefused
 from tests.client.driving import QUICK, Network, answered
-from tests.conftest import _missing
 from tests.web.api.topic import Topic
 from tests.web.in_process import InProcessWeb
 
@@ -269,8 +269,6 @@ Anna: That is long.
 def test_transcripts_are_sessions(
     rapport: RapportClient, topic: Topic, tmp_path: Path, name: str, content: str
 ) -> None:
-    if importlib.util.find_spec("webvtt") is None:
-        _missing("the example needs webvtt-py")
     transcripts = example("transcripts")
     file = tmp_path / name
     file.write_text(content, "utf-8")
@@ -288,14 +286,13 @@ def test_transcripts_are_sessions(
     second = json.loads(topic.of(name)[1])
     assert second["occurred_at"] == "2026-03-02T09:00:04+01:00"
     assert (second["consent"], second["channel"]) == (True, "voice")
-    with pytest.raises(ValueError, match="who is Ben Müller"):
+    with pytest.raises(ImportRefused, match="who is Ben Müller"):
         transcripts.main([*options, *roles[:2]], rapport)
     with pytest.raises(ValueError, match="offset"):
         transcripts.main([*options[:4], "2026-03-02", *roles], rapport)
     file.write_text("zanzibar", "utf-8")
-    if name.endswith("vtt"):
-        with pytest.raises(ValueError, match="not a transcript"):
-            transcripts.main([*options, *roles], rapport)
+    with pytest.raises(ImportRefused, match="not a transcript"):
+        transcripts.main([*options, *roles], rapport)
 
 
 @pytest.mark.slow

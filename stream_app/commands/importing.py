@@ -1,0 +1,95 @@
+"""``rapport import``: sends what importers find to ``rapport web``, or writes it as JSON lines."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, Final
+
+from msgspec import UNSET, Struct, structs
+
+from stream_app.client import NewTurn, RapportClient
+from stream_app.client.events import Sendable
+from stream_app.client.requests import encode
+from stream_app.contracts.events import Turn
+from stream_app.importers.imported import ImportRefused, Item, Report, Skipped
+
+URL: Final = "RAPPORT_URL"
+TOKEN: Final = "RAPPORT_TOKEN"  # noqa: S105  # the name of a variable
+
+
+class Imported(Struct, frozen=True):
+    """Counts of an import; ``refused``: events that the service did not take."""
+
+    sessions: int
+    turns: int
+    refused: int
+
+
+def client() -> RapportClient:
+    """The client of the service that the environment names.
+
+    Raises:
+        ImportRefused: a variable is missing.
+    """
+    missing = [name for name in (URL, TOKEN) if not os.environ.get(name)]
+    if missing:
+        raise ImportRefused(
+            f"set {' and '.join(missing)} to send to `rapport web`, or write a file with --out"
+        )
+    return RapportClient(os.environ[URL], os.environ[TOKEN])
+
+
+def events_in(items: Iterable[Item], report: Report) -> Iterator[Sendable]:
+    """The events; what is left out is reported."""
+    for item in items:
+        if isinstance(item, Skipped):
+            report(item)
+        else:
+            yield item
+
+
+def send(rapport: RapportClient, events: Sequence[Sendable], key: str, report: Report) -> Imported:
+    """Send events as one import: with the same key again, it adds nothing."""
+    refused = 0
+    for event, result in zip(events, rapport.send(*events, key=key), strict=True):
+        if not result.accepted:
+            refused += 1
+            place = f"event {result.index + 1} of {event.session_id}"
+            report(Skipped(place, f"refused ({result.code}): {result.detail}"))
+    return _counted(events, refused)
+
+
+def write(events: Sequence[Sendable], out: IO[bytes]) -> Imported:
+    """Write events as JSON lines for ``rapport score``; turns get the numbers that they lack."""
+    numbers: Counter[str] = Counter()
+    for event in events:
+        numbered = event
+        if isinstance(event, NewTurn):
+            if event.seq is UNSET:
+                numbered = structs.replace(event, seq=numbers[event.session_id])
+            numbers[event.session_id] += 1
+        out.write(encode(numbered) + b"\n")
+    return _counted(events, 0)
+
+
+def pairs(options: Sequence[str], name: str) -> dict[str, str]:
+    """Options of the form ``SPEAKER=VALUE``.
+
+    Raises:
+        ImportRefused: one has another form.
+
+    >>> pairs(["Anna = counsellor", "a=b=client"], "--role")
+    {'Anna': 'counsellor', 'a=b': 'client'}
+    """
+    found = {}
+    for option in options:
+        speaker, equals, value = option.rpartition("=")
+        if not equals or not speaker.strip() or not value.strip():
+            raise ImportRefused(f"{name} needs SPEAKER=VALUE, for example {name} 'Anna=counsellor'")
+        found[speaker.strip()] = value.strip()
+    return found
+
+
+def _counted(events: Sequence[Sendable], refused: int) -> Imported:
+    turns = sum(isinstance(event, NewTurn | Turn) for event in events)
+    return Imported(len({event.session_id for event in events}), turns, refused)
