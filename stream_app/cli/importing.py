@@ -86,6 +86,19 @@ def transcript(
     _deliver(events, transcripts.key(session, file), out, file)
 
 
+@imports.command("convokit")
+def convokit(
+    folder: Annotated[Path, typer.Argument(help="Folder of a ConvoKit corpus.")],
+    out: Out = None,
+) -> None:
+    """Import a ConvoKit corpus; every conversation is a session."""
+    from stream_app.commands import importing as command
+    from stream_app.importers import convokit as corpus
+
+    events = list(command.events_in(corpus.items(folder), _report))
+    _deliver(events, command.key_of(folder / corpus.UTTERANCES), out, folder)
+
+
 def _deliver(events: "Sequence[Sendable]", key: str, out: Path | None, source: Path) -> None:
     """Write or send what was found.
 

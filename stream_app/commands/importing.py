@@ -1,8 +1,10 @@
 """``rapport import``: sends what importers find to ``rapport web``, or writes it as JSON lines."""
 
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import IO, Final
 
 from msgspec import UNSET, Struct, structs
@@ -88,6 +90,12 @@ def pairs(options: Sequence[str], name: str) -> dict[str, str]:
             raise ImportRefused(f"{name} needs SPEAKER=VALUE, for example {name} 'Anna=counsellor'")
         found[speaker.strip()] = value.strip()
     return found
+
+
+def key_of(file: Path, *more: str) -> str:
+    """The idempotency key of a file: sent again, it adds nothing."""
+    content = hashlib.sha256("\0".join(more).encode() + b"\0" + file.read_bytes())
+    return f"import {content.hexdigest()[:32]}"
 
 
 def _counted(events: Sequence[Sendable], refused: int) -> Imported:

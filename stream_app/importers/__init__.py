@@ -5,4 +5,4 @@
 All yield events for ``stream_app.client``, and what they leave out, with the reason.
 """
 
-__all__ = ["imported", "transcripts"]
+__all__ = ["convokit", "imported", "transcripts"]

@@ -123,7 +123,7 @@ def identifier(*parts: str) -> str:
 
     >>> identifier("zendesk", "35436")
     'zendesk-35436'
-    >>> len(identifier("matrix", "!" * 255)), identifier("m", "x" * 255) == identifier("m", "x" * 256)
+    >>> len(identifier("x" * 255)), identifier("x" * 255) == identifier("x" * 256)
     (200, False)
     """
     whole = readable("-".join(parts))
