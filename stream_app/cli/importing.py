@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from stream_app.client.events import Sendable
+    from stream_app.importers.imported import People
 
 imports = typer.Typer(
     no_args_is_help=True,
@@ -21,6 +22,18 @@ Out = Annotated[
 Consent = Annotated[
     bool,
     typer.Option("--consent", help="The clients agreed to the analysis; else nothing is scored."),
+]
+Counsellors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--counsellor",
+        metavar="ACCOUNT",
+        help="An account of a counsellor; the others are clients'.",
+    ),
+]
+Others = Annotated[
+    list[str] | None,
+    typer.Option("--other", metavar="ACCOUNT", help="An account to leave out, such as a bot's."),
 ]
 Team = Annotated[str | None, typer.Option(help="Of the sessions.")]
 Domain = Annotated[
@@ -97,6 +110,74 @@ def convokit(
 
     events = list(command.events_in(corpus.items(folder), _report))
     _deliver(events, command.key_of(folder / corpus.UTTERANCES), out, folder)
+
+
+@imports.command("chat")
+def chat(
+    file: Annotated[Path, typer.Argument(help="JSON or JSON lines of messages or webhooks.")],
+    service: Annotated[
+        Literal["intercom", "matrix", "slack", "twilio", "zendesk"],
+        typer.Option("--from", help="The service whose messages these are."),
+    ],
+    counsellor: Counsellors = None,
+    other: Others = None,
+    room: Annotated[
+        str | None,
+        typer.Option(help="Of messages that do not name it; default: the name of the folder."),
+    ] = None,
+    consent: Consent = False,
+    out: Out = None,
+) -> None:
+    """Import recorded messages; every room, channel, ticket or conversation is a session."""
+    from stream_app.commands import importing as command
+    from stream_app.importers import chats
+
+    people = _people(counsellor, other, consent)
+    items = chats.read(file, service, people, room)
+    events = list(command.events_in(items, _report))
+    _deliver(events, command.key_of(file, service, room or ""), out, file)
+
+
+@imports.command("matrix")
+def matrix(
+    position: Annotated[
+        Path, typer.Argument(help="File that keeps the position in Matrix's stream.")
+    ],
+    counsellor: Counsellors = None,
+    other: Others = None,
+    consent: Consent = False,
+) -> None:
+    """Follow the rooms of an account (MATRIX_URL, MATRIX_TOKEN) until the process is stopped."""
+    from stream_app.commands import importing as command
+
+    command.follow_matrix(position, _people(counsellor, other, consent), _report)
+
+
+@imports.command("webhooks")
+def webhooks(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8090,
+    url: Annotated[
+        str | None, typer.Option(help="The public URL, if a proxy changes it; Twilio signs it.")
+    ] = None,
+    counsellor: Counsellors = None,
+    other: Others = None,
+    consent: Consent = False,
+) -> None:
+    """Receive webhooks at /zendesk, /intercom, /slack and /twilio, of those that have a secret.
+
+    Secrets: ZENDESK_SECRET, INTERCOM_SECRET, SLACK_SECRET, TWILIO_SECRET (the auth token).
+    """
+    from stream_app.commands import importing as command
+
+    people = _people(counsellor, other, consent)
+    command.receive_webhooks(host, port, url, people, _report)
+
+
+def _people(counsellor: list[str] | None, other: list[str] | None, consent: bool) -> "People":
+    from stream_app.importers.imported import People
+
+    return People(frozenset(counsellor or ()), frozenset(other or ()), consent or None)
 
 
 def _deliver(events: "Sequence[Sendable]", key: str, out: Path | None, source: Path) -> None:

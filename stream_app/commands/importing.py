@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final
 
+import httpx
 from msgspec import UNSET, Struct, structs
 
-from stream_app.client import NewTurn, RapportClient
+from stream_app.client import AsyncRapportClient, NewTurn, RapportClient
 from stream_app.client.events import Sendable
 from stream_app.client.requests import encode
 from stream_app.contracts.events import Turn
-from stream_app.importers.imported import ImportRefused, Item, Report, Skipped
+from stream_app.importers.imported import ImportRefused, Item, People, Report, Skipped
+from stream_app.importers.matrix_bridge import Bridge
 
 URL: Final = "RAPPORT_URL"
 TOKEN: Final = "RAPPORT_TOKEN"  # noqa: S105  # the name of a variable
@@ -33,12 +35,20 @@ def client() -> RapportClient:
     Raises:
         ImportRefused: a variable is missing.
     """
-    missing = [name for name in (URL, TOKEN) if not os.environ.get(name)]
+    return RapportClient(*_variables(URL, TOKEN))
+
+
+def _variables(*names: str) -> tuple[str, ...]:
+    """Values of environment variables.
+
+    Raises:
+        ImportRefused: one is missing.
+    """
+    missing = [name for name in names if not os.environ.get(name)]
     if missing:
-        raise ImportRefused(
-            f"set {' and '.join(missing)} to send to `rapport web`, or write a file with --out"
-        )
-    return RapportClient(os.environ[URL], os.environ[TOKEN])
+        also = "; or write a file with --out" if URL in names else ""
+        raise ImportRefused(f"set {' and '.join(missing)} in the environment{also}")
+    return tuple(os.environ[name] for name in names)
 
 
 def events_in(items: Iterable[Item], report: Report) -> Iterator[Sendable]:
@@ -72,6 +82,49 @@ def write(events: Sequence[Sendable], out: IO[bytes]) -> Imported:
             numbers[event.session_id] += 1
         out.write(encode(numbered) + b"\n")
     return _counted(events, 0)
+
+
+def follow_matrix(position: Path, people: People, report: Report) -> None:
+    """Run the bridge of Matrix until the process is stopped.
+
+    Raises:
+        ImportRefused: a variable is missing, or Matrix refuses the token.
+    """
+    url, token = _variables("MATRIX_URL", "MATRIX_TOKEN")
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=url, headers=headers, timeout=60) as server, client() as rapport:
+        try:
+            bridge = Bridge(server, rapport, position, people, report)
+        except (httpx.HTTPError, ValueError, KeyError) as problem:
+            raise ImportRefused(
+                f"Matrix does not say whose token MATRIX_TOKEN is ({type(problem).__name__}): "
+                "check it and MATRIX_URL"
+            ) from None
+        bridge.run()
+
+
+def receive_webhooks(host: str, port: int, url: str | None, people: People, report: Report) -> None:
+    """Serve the receiver of webhooks until the process is stopped.
+
+    Raises:
+        ImportRefused: no service has a secret.
+    """
+    import uvicorn  # noqa: PLC0415  # of the extra `web`
+
+    from stream_app.importers import webhooks  # noqa: PLC0415
+
+    secrets = {
+        name: secret
+        for name in webhooks.DESKS
+        if (secret := os.environ.get(f"{name.upper()}_SECRET"))
+    }
+    if not secrets:
+        names = ", ".join(f"{name.upper()}_SECRET" for name in webhooks.DESKS)
+        raise ImportRefused(f"set the secret of at least one service: {names}")
+    rapport = AsyncRapportClient(*_variables(URL, TOKEN))
+    of_all = dict.fromkeys(webhooks.DESKS, people)
+    app = webhooks.create(rapport, secrets, report, of_all, url)
+    uvicorn.run(app, host=host, port=port, access_log=False, server_header=False)
 
 
 def pairs(options: Sequence[str], name: str) -> dict[str, str]:
