@@ -163,6 +163,19 @@ class Session:
         self.state.closed = True
         return [*steps, ToEnd(at, self.state.facts, Cause.END)]
 
+    def pass_over(self, seq: int) -> list[Step] | None:
+        """Stop waiting for a turn that was refused; None if nothing changes.
+
+        If its producer mends it and sends it again, it is late.
+        """
+        state = self.state
+        if state.closed:
+            return None
+        requests = window.pass_over(state.window, seq, self._env.policy.window)
+        if requests is None or state.last_activity_at is None:
+            return None if requests is None else []
+        return self._steps(requests, state.last_activity_at, self.status)
+
     def flush_idle(self) -> list[Step]:
         """Make every score due that waits for following turns; call it on a copy.
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from stream_app.client import end
@@ -32,7 +33,7 @@ def events_of(
     for event in timeline:
         event_id = event.get("event_id") if isinstance(event, dict) else None
         place = event_id if isinstance(event_id, str) and event_id else "an event without an id"
-        for item in imported.items(place, lambda event=event: _read(room, event, me, people)):
+        for item in imported.items(place, partial(_read, room, event, me, people)):
             yield imported.key("matrix", place), item
 
 

@@ -32,11 +32,12 @@ def events_of(payload: Any, people: People) -> Iterator[Item]:
     if not isinstance(payload, dict):
         yield Skipped("payload", "not as Twilio documents it")
         return
-    kind, fields = payload.get("EventType"), payload
-    if isinstance(payload.get("type"), str) and payload["type"].startswith(_STREAM):
-        kind, fields = payload["type"].removeprefix(_STREAM), payload.get("data")
-    place = str(fields.get("MessageSid") or kind) if isinstance(fields, dict) else str(kind)
-    yield from imported.items(place, lambda: _read(str(kind), fields, people))
+    kind, stated = str(payload.get("EventType")), str(payload.get("type"))
+    fields: Any = payload
+    if stated.startswith(_STREAM):
+        kind, fields = stated.removeprefix(_STREAM), payload.get("data")
+    place = str(fields.get("MessageSid") or kind) if isinstance(fields, dict) else kind
+    yield from imported.items(place, lambda: _read(kind, fields, people))
 
 
 def of_message(message: Any, people: People) -> Iterator[Item]:
@@ -45,18 +46,18 @@ def of_message(message: Any, people: People) -> Iterator[Item]:
 
     def read() -> list[Sendable]:
         names = ("conversation_sid", "sid", "author", "body", "date_created")
-        return [_message(*(message.get(name) for name in names), people)]
+        conversation, number, author, text, created = (message.get(name) for name in names)
+        return [_message(conversation, number, author, text, created, people)]
 
     return imported.items(place, read)
 
 
 def _read(kind: str, fields: Mapping[str, Any], people: People) -> Iterator[Sendable]:
     if kind in _ADDED:
+        names = ("ConversationSid", "MessageSid", "Author", "DateCreated")
+        conversation, number, author, created = (fields.get(name) for name in names)
         text = fields.get("Body", fields.get("MessageBody"))
-        names = ("ConversationSid", "MessageSid", "Author")
-        yield _message(
-            *(fields.get(name) for name in names), text, fields.get("DateCreated"), people
-        )
+        yield _message(conversation, number, author, text, created, people)
     elif kind in _CHANGES or kind in _CHANGES_IN_STREAM:
         raise Unsent({**_CHANGES, **_CHANGES_IN_STREAM}[kind])
     elif kind in _STATE and fields.get("StateTo") == "closed":
