@@ -193,7 +193,11 @@ class Pipeline:
             turns += _kept(result, received, event, accepted, bundle)
         self._encode([item for item in turns if not item.kept.withheld])
         self._carry_out(steps, result)
-        result.session_scores = [sessions[session_id].score() for session_id in result.sessions]
+        result.session_scores = [
+            sessions[session_id].score()
+            for session_id in result.sessions
+            if not sessions[session_id].is_unheard
+        ]
         return result
 
     def flush_idle(self, states: dict[str, Versioned]) -> BatchResult:
@@ -216,7 +220,9 @@ class Pipeline:
         self._carry_out(
             [(copy, bundle, step) for copy, bundle in copies for step in copy.flush_idle()], result
         )
-        result.session_scores = [copy.score(SessionStatus.IDLE) for copy, _ in copies]
+        result.session_scores = [
+            copy.score(SessionStatus.IDLE) for copy, _ in copies if not copy.is_unheard
+        ]
         return result
 
     def fire_due(self, states: dict[str, Versioned], now: datetime) -> BatchResult:

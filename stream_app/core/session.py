@@ -123,6 +123,12 @@ class Session:
         """Whether a turn has a score, or gets one with this batch."""
         return bool(self.state.aggregates.turns or self.state.window.history)
 
+    @property
+    def is_unheard(self) -> bool:
+        """Whether nothing is known of the session but that turns of it were refused."""
+        state = self.state
+        return state.started_at is None and not state.early_ends and not state.consent_records
+
     def accept(self, event: Event, unscored: Unscored | None = None) -> Accepted:
         """Accept the next event of the log; ``unscored``: why a turn must not be scored.
 
