@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import IO, Final
 
 import httpx
+import msgspec
 from msgspec import UNSET, Struct, structs
 
 from stream_app.client import AsyncRapportClient, NewTurn, RapportClient
 from stream_app.client.events import Sendable
-from stream_app.client.requests import encode
 from stream_app.contracts.events import Turn
 from stream_app.importers.imported import ImportRefused, Item, People, Report, Skipped
 from stream_app.importers.matrix_bridge import Bridge
@@ -80,7 +80,7 @@ def write(events: Sequence[Sendable], out: IO[bytes]) -> Imported:
             if event.seq is UNSET:
                 numbered = structs.replace(event, seq=numbers[event.session_id])
             numbers[event.session_id] += 1
-        out.write(encode(numbered) + b"\n")
+        out.write(msgspec.json.encode(numbered) + b"\n")
     return _counted(events, 0)
 
 

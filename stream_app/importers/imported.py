@@ -46,7 +46,7 @@ class Unsent(Exception):
 
 Item = Sendable | Skipped
 Report = Callable[[Skipped], object]
-"""What is told about each thing that is left out."""
+"""Called with each thing that is left out."""
 
 
 def unreported(_: Skipped) -> None:

@@ -103,7 +103,7 @@ def spoken(cues: Sequence[Cue], labels: Labels, report: Report = unreported) -> 
 
 
 def _in_cue(cue: Cue, labels: Labels) -> Iterator[tuple[str | None, str]]:
-    """Speakers and texts; None goes on with the speaker before."""
+    """Speakers and texts; None continues the speaker before."""
     if cue.speaker is not None:
         yield bare(cue.speaker), _plain(cue)
         return

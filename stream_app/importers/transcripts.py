@@ -37,7 +37,7 @@ _NUMBERED: Final = re.compile(
     r"(?:speaker|spk|participant|guest|unknown|user|host|teilnehmer|sprecher)?[ _-]*\w?\d*",
     re.IGNORECASE,
 )
-"""Labels that a recogniser gives anew in each recording."""
+"""Labels that a recogniser gives again in each recording."""
 
 
 class Said(Struct, frozen=True):

@@ -26,7 +26,7 @@ SECRET = "s3cret"
 
 
 class Rapport:
-    """Answers like `rapport web`: accepts events, but for texts that it is told to refuse."""
+    """Answers like `rapport web`: accepts events, but for the text in `refused`."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
