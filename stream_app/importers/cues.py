@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import webvtt
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from stream_app.importers.imported import ImportRefused
 from stream_app.importers.names import looks_like_name
@@ -38,13 +38,15 @@ _CLOCK: Final = r"(?P<clock>(?:\d{1,2}:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)"
 _CLOCK_ALONE: Final = re.compile(rf"\[?{_CLOCK}\]?")
 _BRACKETED: Final = re.compile(rf"\[(?P<name>[^\]]+)\]\s+{_CLOCK}")
 _NAMED: Final = re.compile(rf"(?P<name>[^\s\d:][^:]{{0,60}}?)\s+{_CLOCK}")
+_INLINE: Final = re.compile(rf"\[?{_CLOCK}\]?[\s\-–]+(?P<text>(?P<name>[^:]{{1,60}}):\s.*)")
 _MARKUP: Final = re.compile(r"</?[A-Za-z][^>]*>|<\d+:\d\d[:.\d]*>|<>")
 
 
 class Cue(Struct, frozen=True):
     """A caption. ``number``: its place in the file, from 1; times in seconds from the start.
 
-    ``markup``: the text has tags and entities of WebVTT. ``speaker``: named outside of the text.
+    ``markup``: the text has tags and entities of WebVTT. ``speaker``: named outside of the text;
+    empty if others are.
     """
 
     number: int
@@ -187,7 +189,9 @@ def _of_json(text: str, file: Path) -> list[Cue]:
         parts = found.get("segments", found.get("transcription"))
     if not isinstance(parts, list):
         raise ImportRefused(f"{file} has no list `segments`: {FORMATS}")
-    return [_segment(number, part) for number, part in enumerate(parts, 1)]
+    cues = [_segment(number, part) for number, part in enumerate(parts, 1)]
+    named = any(cue.speaker for cue in cues)  # then one without a speaker is not the one before
+    return [structs.replace(cue, speaker=cue.speaker or "") if named else cue for cue in cues]
 
 
 def _segment(number: int, part: Any) -> Cue:
@@ -214,7 +218,9 @@ def _of_meeting(lines: Sequence[str]) -> Iterator[Cue]:
     first: float | None = None
     for line in [*lines, "0:00"]:
         bare = line.strip()
-        found = _head(bare, after_blank=blank)
+        inline = _INLINE.fullmatch(bare)
+        said = inline is not None and looks_like_name(inline["name"])
+        found = _head(inline["clock"] if said and inline else bare, after_blank=blank)
         blank = not bare
         if found is None:
             payload += [bare] if bare and head is not None else []
@@ -224,7 +230,7 @@ def _of_meeting(lines: Sequence[str]) -> Iterator[Cue]:
             yield Cue(number, head[1], head[1], "\n".join(payload), markup=False, speaker=head[0])
         name, at = found
         first = at if first is None else first
-        head, payload = (name, max(0.0, at - first)), []
+        head, payload = (name, max(0.0, at - first)), [inline["text"]] if said and inline else []
 
 
 def _head(line: str, *, after_blank: bool) -> tuple[str | None, float] | None:

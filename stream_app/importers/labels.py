@@ -12,6 +12,8 @@ from stream_app.importers.cues import Cue
 from stream_app.importers.imported import ImportRefused, Report, Skipped, unreported
 from stream_app.importers.names import bare, looks_like_name, may_be_name, same
 
+UNNAMED: Final = "(nobody named)"
+"""A speaker whom the transcript tells from the others, but does not name."""
 NOTICE: Final = re.compile(
     r"(?:note:\s*)?(?:this meeting is being|recording(?: is)?(?: has been)?) "
     r"(?:recorded|paused|resumed|started|stopped|in progress)\W*"
@@ -20,8 +22,8 @@ NOTICE: Final = re.compile(
     re.IGNORECASE,
 )
 """A line that a program wrote."""
-_VOICE: Final = re.compile(r"<v(?:\.[\w.-]+)*[ \t]+([^>]+)>")
-_TAG: Final = re.compile(r"</?[A-Za-z][^>]*>|<\d+:\d\d[:.\d]*>|<>")
+_VOICE: Final = re.compile(r"<v(?:\.[\w.-]+)*(?:[ \t]+([^>]*))?>")
+_TAG: Final = re.compile(r"</?[A-Za-z][^>]*>|<\d+:\d\d[:.\d]*>|<>|\{\\[^}]*\}")
 _SPEAKER: Final = re.compile(
     r"(?:speaker|spk|participant|teilnehmer|sprecher)[ _-]?\w*", re.IGNORECASE
 )
@@ -105,12 +107,13 @@ def spoken(cues: Sequence[Cue], labels: Labels, report: Report = unreported) -> 
 def _in_cue(cue: Cue, labels: Labels) -> Iterator[tuple[str | None, str]]:
     """Speakers and texts; None continues the speaker before."""
     if cue.speaker is not None:
-        yield bare(cue.speaker), _plain(cue)
+        yield bare(cue.speaker) or UNNAMED, _plain(cue)
         return
     if cue.markup and _VOICE.search(cue.text):
         before, *found = _VOICE.split(cue.text)
-        for name, text in zip([None, *found[::2]], [before, *found[1::2]], strict=True):
-            yield bare(unescape(name)) if name else None, _without_tags(text)
+        yield None, _without_tags(before)
+        for name, text in zip(found[::2], found[1::2], strict=True):
+            yield bare(unescape(name or "")) or UNNAMED, _without_tags(text)
         return
     lines = _plain(cue).split("\n")
     marked = sum(bool(_TURN.match(line)) for line in lines)

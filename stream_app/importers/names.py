@@ -21,6 +21,7 @@ _ASIDE: Final = re.compile(
     r"\w+/\w+(?:/\w+)?)\)\s*$",
     re.IGNORECASE,
 )
+_IN_BRACKETS: Final = re.compile(r"\s*\([^()]*\)$")
 MAX_PARTS: Final = 6
 
 
@@ -32,7 +33,7 @@ def looks_like_name(label: str) -> bool:
     >>> [looks_like_name(each) for each in ("I mean", "Note", "My doctor said", "It is this")]
     [False, False, False, False]
     """
-    words = bare(label).split()
+    words = _IN_BRACKETS.sub("", bare(label)).split()
     if not 1 <= len(words) <= MAX_PARTS or words[0].lower().rstrip(".,") in _NOT_NAMES:
         return False
     return all(_is_part(word, first=number == 0) for number, word in enumerate(words))

@@ -22,13 +22,12 @@ from stream_app.importers.imported import (
     role_of,
     unreported,
 )
-from stream_app.importers.labels import Labels, Spoken, spoken
+from stream_app.importers.labels import UNNAMED, Labels, Spoken, spoken
 from stream_app.importers.names import bare, same
 from stream_app.importers.sentences import ENGLISH, Fits, fits_default_bundle, parts
 
 PAUSE: Final = 30.0
 """Seconds of silence after which the same speaker begins another turn."""
-UNNAMED: Final = "(nobody named)"
 NOBODY: Final = "nobody"
 """Instead of a role: what this speaker says is left out."""
 WORDS: Final = "words"

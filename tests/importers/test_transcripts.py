@@ -133,10 +133,19 @@ Meeting ended after 00:06:10
         ("zoom.txt", ZOOM_TEXT),
         ("teams.txt", TEAMS_TEXT),
         ("meet.txt", MEET_TEXT),
+        (
+            "inline.txt",
+            "[00:00:01] Ana: I cannot sleep.\n00:00:04 Ben: Since when?\n0:06 - Ana: Tuesday.",
+        ),
     ],
 )
 def test_every_format_says_the_same(tmp_path: Path, name: str, content: str | bytes) -> None:
     assert said(tmp_path, name, content) == TALK
+
+
+def test_a_segment_without_a_speaker_is_not_that_of_the_speaker_before(tmp_path: Path) -> None:
+    found = said(tmp_path, "a.json", WHISPERX.replace(', "speaker": "Ben"', ""))
+    assert found == [TALK[0], ("(nobody named)", "Since when?"), TALK[2]]
 
 
 def test_cues_are_ordered_by_their_start(tmp_path: Path) -> None:
@@ -205,6 +214,11 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         ("COUNSELLOR: so", "COUNSELLOR"),
         ("Q: so", "Q"),
         ("<v.loud Zoë Müller>so</v>", "Zoë Müller"),
+        ("<v>so</v>", "(nobody named)"),
+        ("<v >so</v>", "(nobody named)"),
+        (r"{\an8}<font color='red'>Tom (Counsellor): so</font>", "Tom (Counsellor)"),
+        ("SPEAKER_TWO: so", "SPEAKER_TWO"),
+        ("speaker_2: so", "speaker_2"),
         ("<v Tom &amp; Jo>so", "Tom & Jo"),
     ],
 )
