@@ -37,7 +37,7 @@ class Skipped(Struct, frozen=True):
 
     def __str__(self) -> str:
         """One line for a log."""
-        return f"{self.place}: {self.reason}"
+        return readable(f"{self.place}: {self.reason}")
 
 
 class Unsent(Exception):

@@ -1,5 +1,6 @@
 """Splits long speech at sentence ends, so that the model reads every word of it."""
 
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final
@@ -12,6 +13,7 @@ from stream_app.inference.tokenizer import TextTokenizer
 Fits = Callable[[str], bool]
 """Whether the model reads a text to its end."""
 ENGLISH: Final = "en"
+_WORD: Final = re.compile(r"\S+")
 
 
 @cache
@@ -24,7 +26,7 @@ def fits_default_bundle() -> Fits:
 
 
 def parts(text: str, fits: Fits, language: str = ENGLISH) -> list[str]:
-    """A text in parts that fit: as many whole sentences each as possible.
+    """A text in parts that fit, as they stand in it: as many whole sentences each as possible.
 
     A sentence that does not fit is split between words.
 
@@ -33,19 +35,35 @@ def parts(text: str, fits: Fits, language: str = ENGLISH) -> list[str]:
     >>> parts("a b c d e. f", lambda text: len(text.split()) <= 2)
     ['a b', 'c d', 'e. f']
     """
+    return [text[start:end] for start, end in spans(text, fits, language)]
+
+
+def spans(text: str, fits: Fits, language: str = ENGLISH) -> list[tuple[int, int]]:
+    """Where the ``parts`` of a text begin and end."""
     if fits(text):
-        return [text]
-    found: list[str] = []
-    for piece in _pieces(text, fits, language):
-        if found and fits(longer := f"{found[-1]} {piece}"):
-            found[-1] = longer
+        return [(0, len(text))]
+    found: list[tuple[int, int]] = []
+    for start, end in _pieces(text, fits, language):
+        if found and fits(text[found[-1][0] : end]):
+            found[-1] = (found[-1][0], end)
         else:
-            found.append(piece)
+            found.append((start, end))
     return found
 
 
-def _pieces(text: str, fits: Fits, language: str) -> Iterator[str]:
+def _pieces(text: str, fits: Fits, language: str) -> Iterator[tuple[int, int]]:
     """Sentences that fit, and the words of those that do not."""
-    for sentence in sentencex.segment(language, text):
-        if bare := sentence.strip():
-            yield from [bare] if fits(bare) else bare.split()
+    position = 0
+    for sentence in map(str.strip, sentencex.segment(language, text)):
+        start = text.find(sentence, position)
+        if not sentence or start < 0:
+            continue
+        yield from _words(text, position, start)
+        position = start + len(sentence)
+        yield from [(start, position)] if fits(sentence) else _words(text, start, position)
+    yield from _words(text, position, len(text))
+
+
+def _words(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for word in _WORD.finditer(text, start, end):
+        yield word.span()

@@ -24,7 +24,7 @@ from stream_app.importers.imported import (
 )
 from stream_app.importers.labels import UNNAMED, Labels, Spoken, spoken
 from stream_app.importers.names import bare, same
-from stream_app.importers.sentences import ENGLISH, Fits, fits_default_bundle, parts
+from stream_app.importers.sentences import ENGLISH, Fits, fits_default_bundle, spans
 
 PAUSE: Final = 30.0
 """Seconds of silence after which the same speaker begins another turn."""
@@ -180,13 +180,10 @@ def _split(run: list[Spoken], fits: Fits) -> Iterator[Said]:
     for each in run:
         begins.append((at, each))
         at += len(each.text) + 1
-    found = parts(text, fits, ENGLISH)
-    position = 0
-    for part in found:
-        position = text.index(part, position)
-        first = _at(begins, position)
-        position += len(part)
-        yield Said(first.speaker, part, first.start, _at(begins, position - 1).end)
+    for begin, stop in spans(text, fits, ENGLISH):
+        first = _at(begins, begin)
+        last = max(_at(begins, stop - 1).end, first.end)
+        yield Said(first.speaker, text[begin:stop], first.start, last)
 
 
 def _at(begins: Sequence[tuple[int, Spoken]], position: int) -> Spoken:
