@@ -172,7 +172,7 @@ class Session:
     def pass_over(self, seq: int) -> list[Step] | None:
         """Stop waiting for a turn that was refused; None if nothing changes.
 
-        If its producer mends it and sends it again, it is late.
+        If its producer mends it and sends it again, it is late, unless no later turn was there.
         """
         state = self.state
         if state.closed:

@@ -11,7 +11,7 @@ utterances on either side). ::
 Out-of-order turns wait in a bounded buffer. When the buffer is full, or an event arrives after the
 maximum wait, the gap is given up; a turn that fills the gap afterwards is late: it is scored once,
 final, with the neighbours still in the window. Nobody waits for a turn that was refused: its gap is
-given up at once.
+given up as soon as a later turn is there; until then, a mended turn may take its place.
 """
 
 from datetime import datetime, timedelta
@@ -104,7 +104,7 @@ class Placement(Enum):
 class WindowState(Struct, array_like=True):
     """The window of one session; small and serialisable.
 
-    ``refused``: numbers of refused turns that earlier turns still keep from being gaps.
+    ``refused``: numbers of refused turns, until a later turn makes them gaps.
     """
 
     next_seq: int = 0
@@ -185,7 +185,7 @@ def _skip_to(state: WindowState, seq: int) -> None:
 def _drain(state: WindowState, policy: WindowPolicy) -> list[ScoringRequest]:
     requests: list[ScoringRequest] = []
     while True:
-        if state.next_seq in state.refused:
+        if state.waiting and state.next_seq in state.refused:
             _skip_to(state, state.next_seq + 1)
             continue
         turn = state.waiting.pop(state.next_seq, None)

@@ -164,7 +164,12 @@ def _plan_with_gaps(
     """The plan, with the places of the refused turns in sessions that the sender numbers."""
     plan = _plan(services, person, raw, request)
     found = (place_of_refused(raw[each.index]) for each in plan.results if each.code in CLOSES_GAP)
-    places = list(dict.fromkeys(place for place in found if place is not None))
+    mended = {
+        TurnPlace(turn.session_id, turn.seq)
+        for index, each in plan.valid.items()
+        if plan.results[index].code is None and isinstance(turn := each.event, Turn)
+    }
+    places = [place for place in dict.fromkeys(found) if place is not None and place not in mended]
     if plan.answered or not places:
         return plan
     sender = turn_numbers.owner_of(person.name, person.sends.limits)
