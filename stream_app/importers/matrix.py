@@ -10,11 +10,13 @@ from stream_app.client.events import Sendable
 from stream_app.importers import imported
 from stream_app.importers.imported import Item, People, Unsent, identifier, mapping, moment, said
 
-FILTER: Final = (
-    '{"room": {"timeline": {"types": ["m.room.message", "m.room.member", "m.room.redaction", '
-    '"m.room.encrypted"], "limit": 500}}}'
+MESSAGES: Final = (
+    '{"types": ["m.room.message", "m.room.member", "m.room.redaction", "m.room.encrypted"], '
+    '"limit": 500}'
 )
-"""Of a sync: what ``events_of`` reads, and what it reports."""
+"""A filter for what ``events_of`` reads, and what it reports."""
+FILTER: Final = f'{{"room": {{"timeline": {MESSAGES}}}}}'
+"""The same, of a sync."""
 _WORDS: Final = ("m.text", "m.emote")
 _FALLBACK: Final = re.compile(r"(?:>[^\n]*(?:\n|$))+\n?")
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx
 
@@ -14,6 +15,8 @@ from stream_app.importers.imported import People, Report, Skipped
 
 PAUSE: Final = 5.0
 """Seconds before a server that does not answer is asked again."""
+PAGES: Final = 100
+"""Of 500 messages that a bridge reads of a room after it was away."""
 MISCONFIGURED: Final = (401, 403, 404)
 """Refusals that are about the token or the URL, and not about one message."""
 
@@ -70,18 +73,15 @@ class Bridge:
             raise ValueError("Matrix's answer has no position")
         sent = 0
         for room, news in _object(_object(found.get("rooms")).get("join")).items():
-            sent += self._send(room, _object(_object(news).get("timeline")), first=not since)
+            sent += self._send(room, _object(_object(news).get("timeline")), since)
         self._keep(position)
         return sent
 
-    def _send(self, room: str, timeline: Mapping[str, Any], *, first: bool) -> int:
-        if timeline.get("limited") and not first:
-            self._report(
-                Skipped(room, "older messages are not in Matrix's answer, and are missing")
-            )
+    def _send(self, room: str, timeline: Mapping[str, Any], since: str) -> int:
         sent = 0
-        events = timeline.get("events")
-        events = events if isinstance(events, list) else []
+        events = _list(timeline.get("events"))
+        if timeline.get("limited") and since:
+            events = [*self._before(room, timeline.get("prev_batch"), since), *events]
         for key, item in matrix.events_of(room, events, self._me, self._people):
             if isinstance(item, Skipped):
                 self._report(item)
@@ -89,6 +89,25 @@ class Bridge:
                 self._send_one(key, item)
                 sent += 1
         return sent
+
+    def _before(self, room: str, place: Any, since: str) -> list[Any]:
+        """The messages since the last answer that this one leaves out, oldest first."""
+        found: list[Any] = []
+        path = f"/_matrix/client/v3/rooms/{quote(room, safe='')}/messages"
+        for _ in range(PAGES):
+            if not isinstance(place, str):
+                return found[::-1]
+            query = {"dir": "b", "from": place, "to": since, "limit": "500"}
+            answer = self._matrix.get(path, params={**query, "filter": matrix.MESSAGES})
+            if answer.is_client_error:  # asking again would not help
+                break
+            page = _object(answer.raise_for_status().json())
+            found += _list(page.get("chunk"))
+            place = page.get("end")
+        self._report(
+            Skipped(room, f"only {len(found)} of the messages that were missed can be read")
+        )
+        return found[::-1]
 
     def _send_one(self, key: str, event: Sendable) -> None:
         """Send an event; a refusal of it alone is reported.
@@ -111,6 +130,10 @@ class Bridge:
         partial = self._position.with_name(f"{self._position.name}.partial")
         partial.write_text(position)
         partial.replace(self._position)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -54,15 +54,22 @@ class Matrix:
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
         self.since: list[str | None] = []
+        self.missed: list[list[Any]] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("whoami"):
             return httpx.Response(200, json={"user_id": "@me:example.org"})
+        if request.url.path.endswith("/messages"):
+            assert request.url.params["to"] == self.since[-1]
+            if self.missed == [[]]:
+                return httpx.Response(403)
+            page = {"chunk": self.missed.pop(0) if self.missed else []}
+            return httpx.Response(200, json={**page, "end": "more"} if self.missed else page)
         self.since.append(request.url.params.get("since"))
         answer = self.answers[len(self.since) - 1]
         if isinstance(answer, int):
             return httpx.Response(answer)
-        timeline = {"timeline": {"events": answer, "limited": True}}
+        timeline = {"timeline": {"events": answer, "limited": True, "prev_batch": "p"}}
         join = {"!r:example.org": timeline, "!odd:example.org": None}
         return httpx.Response(
             200, json={"next_batch": f"s{len(self.since)}", "rooms": {"join": join}}
@@ -105,7 +112,30 @@ def test_one_odd_message_does_not_end_the_bridge(tmp_path: Path) -> None:
     reasons = " ".join(map(str, left_out))
     assert "$2" in reasons
     assert "too-large" in reasons
-    assert "older messages" in reasons
+
+
+def test_messages_that_were_missed_are_read_before_the_new_ones(tmp_path: Path) -> None:
+    rapport, left_out = Rapport(), list[Skipped]()
+    server = Matrix([numbered(1)], [numbered(6)])
+    server.missed = [[numbered(5), numbered(4)], [numbered(3), numbered(2)]]
+    running, close = bridge(tmp_path, server, rapport, left_out)
+    running.step()
+    running.step()
+    close()
+    assert rapport.texts == [f"Text {number}." for number in range(1, 7)]
+    assert left_out == []
+
+
+def test_missed_messages_that_nobody_may_read_are_reported(tmp_path: Path) -> None:
+    rapport, left_out = Rapport(), list[Skipped]()
+    server = Matrix([numbered(1)], [numbered(6)])
+    server.missed = [[]]
+    running, close = bridge(tmp_path, server, rapport, left_out)
+    running.step()
+    running.step()
+    close()
+    assert rapport.texts == ["Text 1.", "Text 6."]
+    assert "only 0 of the messages" in left_out[0].reason
 
 
 def test_the_position_stays_while_rapport_does_not_answer(
