@@ -33,6 +33,8 @@ _BOMS: Final = (
 )
 _ASIDE: Final = re.compile(r"(NOTE|STYLE|REGION)(\s|$)")
 _SBV: Final = re.compile(r"(\d+:\d{2}:\d{2}\.\d{3}),(\d+:\d{2}:\d{2}\.\d{3})")
+_PRINTED: Final = re.compile(r"\[([\d:.]+ --> [\d:.]+)\]\s*(.*)")
+"""A line as Whisper prints it while it listens."""
 _WORD_TIME: Final = re.compile(r"<\d+:\d\d[:.\d]*>")
 _CLOCK: Final = r"(?P<clock>(?:\d{1,2}:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)"
 _CLOCK_ALONE: Final = re.compile(rf"\[?{_CLOCK}\]?")
@@ -69,6 +71,9 @@ def read(file: Path) -> list[Cue]:
         cues = list(_without_rolling(_captions(lines, "vtt"), text))
     elif text.lstrip().startswith(("{", "[{")):
         cues = _of_json(text, file)
+    elif any(_PRINTED.fullmatch(line) for line in lines):
+        printed = "\n".join(_PRINTED.sub(r"\1\n\2\n", line) for line in lines)
+        cues = list(_captions(["WEBVTT", "", *printed.split("\n")], "vtt"))
     elif any(ARROW in line for line in lines):
         cues = list(_captions(lines, "srt"))
     elif any(_SBV.fullmatch(line.strip()) for line in lines):

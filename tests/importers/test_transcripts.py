@@ -91,6 +91,10 @@ WHISPER_CPP = json.dumps(
         ]
     }
 )
+PRINTED = """[00:00:01.000 --> 00:00:03.000]   Ana: I cannot sleep.
+[00:04.000 --> 00:05.000]  Ben: Since when?
+[00:00:06.000 --> 00:00:07.000]   Ana: Tuesday.
+"""
 ZOOM_TEXT = """[Ana] 10:02:13
 I cannot sleep.
 
@@ -130,6 +134,7 @@ Meeting ended after 00:06:10
         ("youtube.sbv", SBV),
         ("whisperx.json", WHISPERX),
         ("cpp.json", WHISPER_CPP),
+        ("printed.txt", PRINTED),
         ("zoom.txt", ZOOM_TEXT),
         ("teams.txt", TEAMS_TEXT),
         ("meet.txt", MEET_TEXT),
