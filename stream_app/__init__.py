@@ -15,6 +15,7 @@ __all__ = [
     "core",
     "errors",
     "health_server",
+    "importers",
     "inference",
     "logs",
     "notifications",

@@ -31,6 +31,10 @@ PROVIDED_BY: Final = {
     "duckdb": "analytics",
     "presidio_analyzer": "presidio",
     "opentelemetry": "tracing",
+    "bs4": "importers",
+    "mailparser_reply": "importers",
+    "sentencex": "importers",
+    "webvtt": "importers",
 }
 """Extra by top-level module."""
 ANALYTICS: Final = ("pandas", "scipy", "statsmodels", "duckdb", "pyarrow")

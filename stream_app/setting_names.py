@@ -15,6 +15,8 @@ OTHERS: Final = frozenset(
         "RAPPORT_DB_PASSWORD",  # docker-compose.yml, also the next two
         "RAPPORT_PROXY_ADDRESS",
         "RAPPORT_SECRETS",
+        "RAPPORT_TOKEN",  # `rapport import`, also the next one
+        "RAPPORT_URL",
         "RAPPORT_SCREENSHOTS",  # the tests of the console
     }
 )

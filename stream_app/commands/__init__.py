@@ -16,6 +16,7 @@ __all__ = [
     "export",
     "history",
     "hold",
+    "importing",
     "intent_suggestions",
     "intents",
     "interrupts",

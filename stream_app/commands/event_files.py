@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,18 +11,15 @@ import msgspec
 from msgspec import Struct
 
 from stream_app.commands.json_lines import read_lines
-from stream_app.contracts.events import ROLE_ALIASES
 from stream_app.contracts.plausible import EARLIEST
 from stream_app.errors import RapportError
+from stream_app.importers import convokit
+from stream_app.importers.imported import ImportRefused
 
 DEMO_TEAM: Final = "south"
 """The team of the demo's counsellor account, which speaks as its first counsellor."""
 SAMPLE_FOLDER: Final = Path(__file__).parents[1] / "samples"
-CONVOKIT_UTTERANCES: Final = "utterances.jsonl"
-UNTIMED: Final = EARLIEST.timestamp()
-"""Start of the sessions of a corpus without dates, as a Unix time."""
 _SAMPLE_HEADER: Final = {"session_id", "domain", "channel", "team"}
-LONGEST_SESSION: Final = 3650 * 86_400.0
 
 
 class TimedEvent(Struct, frozen=True):
@@ -51,12 +48,15 @@ def raw_events(path: Path, on_read: Callable[[int], object] = lambda _: None) ->
 
     See ``json_lines`` for what is read of a file.
 
-    A sample session's file begins with a line about the session; its events count from UNTIMED.
+    A sample session's file begins with a line about the session; its events count from EARLIEST.
     A blank line is yielded as ``b""``, so that the index of an event is its line number.
     ``on_read`` gets the number of bytes of each line before its event.
     """
     if path.is_dir():
-        yield from _convokit(path, on_read)
+        try:
+            yield from convokit.events(path, on_read)
+        except ImportRefused as problem:
+            raise InputError(str(problem)) from None
         return
     sample: dict[str, Any] | None = None
     try:
@@ -73,7 +73,7 @@ def raw_events(path: Path, on_read: Callable[[int], object] = lambda _: None) ->
 
 def size(path: Path) -> int | None:
     """The number of bytes that ``raw_events`` reports; None if it cannot be known."""
-    file = path / CONVOKIT_UTTERANCES if path.is_dir() else path
+    file = path / convokit.UTTERANCES if path.is_dir() else path
     return file.stat().st_size if file.is_file() else None
 
 
@@ -205,75 +205,3 @@ def _key_and_time(value: bytes) -> tuple[bytes, datetime | None]:
     except (msgspec.DecodeError, KeyError, TypeError, ValueError, RecursionError):
         return b"", None
     return key, moment if moment.tzinfo else None
-
-
-def _convokit(folder: Path, on_read: Callable[[int], object]) -> Iterator[bytes]:
-    """Read a ConvoKit corpus; ``meta`` of every utterance or its speaker must have a role."""
-    utterances = folder / CONVOKIT_UTTERANCES
-    try:
-        speakers = json.loads((folder / "speakers.json").read_text("utf-8"))
-        conversations = json.loads((folder / "conversations.json").read_text("utf-8"))
-        lines = utterances.read_text("utf-8").rstrip("\n").split("\n")
-    except (OSError, ValueError) as problem:
-        raise InputError(
-            f"{folder} is not a ConvoKit corpus with {CONVOKIT_UTTERANCES}, speakers.json and "
-            f"conversations.json ({type(problem).__name__})"
-        ) from problem
-    counts: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
-        on_read(len(line.encode()) + 1)
-        try:
-            yield _convokit_turn(json.loads(line), conversations, speakers, counts)
-        except InputError as problem:
-            raise InputError(f"{utterances}, line {number}: {problem}") from None
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as problem:
-            raise InputError(
-                f"{utterances}, line {number}: not a ConvoKit utterance ({type(problem).__name__})"
-            ) from None
-
-
-def _convokit_turn(
-    utterance: dict[str, Any],
-    conversations: dict[str, Any],
-    speakers: dict[str, Any],
-    counts: dict[str, int],
-) -> bytes:
-    session_id = utterance.get("conversation_id") or utterance["root"]
-    speaker = utterance.get("speaker") or utterance["user"]
-    meta = _meta(conversations.get(session_id)) | _meta(speakers.get(speaker))
-    meta |= utterance.get("meta") or {}
-    if meta.get("role") not in ROLE_ALIASES:
-        raise InputError(
-            "neither the utterance nor its speaker has a role in `meta`; "
-            f"one of {', '.join(ROLE_ALIASES)} is needed"
-        )
-    seq = counts[session_id] = counts.get(session_id, -1) + 1
-    at = datetime.fromtimestamp(_timestamp(utterance.get("timestamp"), seq), UTC)
-    optional = {
-        key: meta[key] for key in ("domain", "lang", "consent", "channel", "team") if key in meta
-    }
-    return msgspec.json.encode(
-        {
-            "type": "turn",
-            "session_id": session_id,
-            "seq": seq,
-            "turn_id": str(utterance["id"]),
-            "speaker_id": str(speaker),
-            "role": meta["role"],
-            "text": utterance["text"],
-            "occurred_at": at.isoformat(),
-            **optional,
-        }
-    )
-
-
-def _timestamp(given: Any, seq: int) -> float:
-    """Unix time; small numbers, and ``seq`` if there is none, count from UNTIMED."""
-    seconds = float(given or seq)
-    return UNTIMED + seconds if 0.0 <= seconds < LONGEST_SESSION else seconds
-
-
-def _meta(item: dict[str, Any] | None) -> dict[str, Any]:
-    """``meta`` of a speaker or conversation; older corpora omit the wrapper."""
-    item = item or {}
-    return dict(item.get("meta", item) or {})

@@ -201,8 +201,30 @@ class _OfSession(msgspec.Struct):
     session_id: str
 
 
+class TurnPlace(Struct, frozen=True, tag_field="type", tag="turn"):
+    """A turn's session and its number in it."""
+
+    session_id: Identifier
+    seq: Seq
+
+
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_place_decoder = msgspec.json.Decoder(TurnPlace)
 _session_decoder = msgspec.json.Decoder(_OfSession)
+CLOSES_GAP: Final = frozenset(
+    {
+        "too-large",
+        "not-utf-8",
+        "lone-surrogate",
+        "schema",
+        "empty-text",
+        "nul-byte",
+        "media",
+        "implausible-time",
+        "contradicts-session",
+    }
+)
+"""Reasons why a turn is refused for good; of the others its place is not sure, or is taken."""
 _FORBIDDEN_MEDIA: Final = frozenset({"audio", "video", "keystrokes"})
 
 
@@ -247,6 +269,23 @@ def peek_session_id(raw: bytes) -> str | None:
         return _session_decoder.decode(without_mark(raw)).session_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def place_of_refused(raw: bytes) -> TurnPlace | None:
+    """Session and number of a turn that ``decode`` refuses, as far as they are legible.
+
+    >>> place_of_refused(b'{"type": "turn", "session_id": "s", "seq": 1, "text": ""}')
+    TurnPlace(session_id='s', seq=1)
+    >>> place_of_refused(b'{"type": "outcome", "session_id": "s", "seq": 1}')
+    """
+    legible = surrogates.masked(raw.decode("utf-8", "replace").encode())
+    try:
+        found = _place_decoder.decode(legible)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    name = found.session_id
+    unsure = "\x00" in name or (legible != raw and ("?" in name or "\ufffd" in name))
+    return None if unsure else found
 
 
 def _check(raw: bytes, event: Event) -> None:

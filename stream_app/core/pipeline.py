@@ -8,7 +8,15 @@ from typing import Final
 from msgspec import Struct
 
 from stream_app.contracts import cloudevents, framing
-from stream_app.contracts.events import Event, Outcome, Turn, decode
+from stream_app.contracts.events import (
+    CLOSES_GAP,
+    Event,
+    Outcome,
+    Turn,
+    TurnPlace,
+    decode,
+    place_of_refused,
+)
 from stream_app.contracts.scores import Alert, DeadLetter, SessionStatus
 from stream_app.core.alerting import Alerting, end_with_bundle
 from stream_app.core.baselines import BaselineBook, NoBaselines
@@ -18,7 +26,7 @@ from stream_app.core.environment import Environment, Policy
 from stream_app.core.heads import kept
 from stream_app.core.ports import Encoding, Scorer, TraceHeaders
 from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
-from stream_app.core.session import AFTER_END, Fate, Session, Step, ToScore
+from stream_app.core.session import AFTER_END, Accepted, Fate, Session, Step, ToScore
 from stream_app.core.session_bundles import assign, at_event, leave_removed
 from stream_app.core.session_state import SessionState, Versioned, pack, unpack
 from stream_app.core.shadow import Shadow
@@ -44,7 +52,7 @@ class Received(Struct, frozen=True):
 
     ``appended_at``: by the broker's clock, if known. ``trace``: for messages that follow from it.
     ``done_to``: the offset up to which all events of the partition are stored once this one is;
-    None if it came after all others.
+    None if it came after all others. ``gap``: whether a refused turn gives up its place.
     """
 
     source: Source
@@ -55,6 +63,23 @@ class Received(Struct, frozen=True):
     appended_at: datetime | None = None
     trace: TraceHeaders = ()
     done_to: int | None = None
+    gap: bool = True
+
+    @property
+    def refused(self) -> TurnPlace | None:
+        """The place of a turn that was refused, and for which nobody is to wait."""
+        error = self.event
+        if not self.gap or not isinstance(error, ContractError) or error.code not in CLOSES_GAP:
+            return None
+        return place_of_refused(framing.unframed(self.raw))
+
+    @property
+    def session_id(self) -> str | None:
+        """The session that the event changes, or may change; None if it is not legible."""
+        if not isinstance(self.event, ContractError):
+            return self.event.session_id
+        place = self.refused
+        return None if place is None else place.session_id
 
     @property
     def position(self) -> int:
@@ -143,17 +168,20 @@ class Pipeline:
             event = received.event
             if isinstance(event, ContractError):
                 _set_aside(result, received, event)
+                if (place := received.refused) is not None:
+                    session = self._session(place.session_id, states, bundles, result, sessions)
+                    steps += self._pass_over(place, session, received, states, result)
                 continue
-            session = sessions.get(event.session_id)
-            if session is None:
-                session = self._session(event.session_id, states, bundles, result)
-                sessions[event.session_id] = session
+            session = self._session(event.session_id, states, bundles, result, sessions)
             bundle, unscored = at_event(session.state, event, bundles)
             session.move_to(bundle.environment)
             try:
                 accepted = session.accept(event, unscored)
             except ContractError as problem:
                 _refuse(result, received, problem, session)
+                if isinstance(event, Turn) and problem.code in CLOSES_GAP:
+                    place = TurnPlace(event.session_id, event.seq)
+                    steps += self._pass_over(place, session, received, states, result)
                 continue
             steps += [(session, bundle, step) for step in accepted.steps]
             result.counts[accepted.fate.value] += 1
@@ -162,23 +190,14 @@ class Pipeline:
                 versioned.partition = received.source.partition
                 if isinstance(event, Turn) and unscored is None:
                     assign(session.state, bundle, bundles)
-            if accepted.consent is not None:
-                result.consents.append(accepted.consent)
-            if isinstance(event, Turn) and accepted.turn is not None:
-                turns.append(ToEncode(event, accepted.turn, received.encoding, bundle))
-                stored = StoredTurn(
-                    event,
-                    accepted.turn.late,
-                    received.produced_at,
-                    accepted.from_first_counsellor,
-                    accepted.unscored,
-                )
-                result.turns.append(stored)
-            elif isinstance(event, Outcome) and accepted.fate is Fate.OUTCOME:
-                result.outcomes.append(event)
+            turns += _kept(result, received, event, accepted, bundle)
         self._encode([item for item in turns if not item.kept.withheld])
         self._carry_out(steps, result)
-        result.session_scores = [sessions[session_id].score() for session_id in result.sessions]
+        result.session_scores = [
+            sessions[session_id].score()
+            for session_id in result.sessions
+            if not sessions[session_id].is_unheard
+        ]
         return result
 
     def flush_idle(self, states: dict[str, Versioned]) -> BatchResult:
@@ -201,7 +220,9 @@ class Pipeline:
         self._carry_out(
             [(copy, bundle, step) for copy, bundle in copies for step in copy.flush_idle()], result
         )
-        result.session_scores = [copy.score(SessionStatus.IDLE) for copy, _ in copies]
+        result.session_scores = [
+            copy.score(SessionStatus.IDLE) for copy, _ in copies if not copy.is_unheard
+        ]
         return result
 
     def fire_due(self, states: dict[str, Versioned], now: datetime) -> BatchResult:
@@ -218,13 +239,35 @@ class Pipeline:
                 result.session_scores.append(session.score())
         return result
 
+    def _pass_over(
+        self,
+        place: TurnPlace,
+        session: Session,
+        received: Received,
+        states: dict[str, Versioned],
+        result: BatchResult,
+    ) -> list[tuple[Session, ScoringBundle, Step]]:
+        """Give up the gap of a refused turn, and return what becomes due without it."""
+        bundle = self.bundles.of(session.state) or self.bundles.default
+        session.move_to(bundle.environment)
+        steps = session.pass_over(place.seq)
+        if steps is None:
+            return []
+        result.sessions[place.session_id] = versioned = states[place.session_id]
+        versioned.partition = received.source.partition
+        return [(session, bundle, step) for step in steps]
+
     def _session(
         self,
         session_id: str,
         states: dict[str, Versioned],
         bundles: BundlesInForce,
         result: BatchResult,
+        sessions: dict[str, Session],
     ) -> Session:
+        """The session of this batch, from its state or new."""
+        if session_id in sessions:
+            return sessions[session_id]
         if session_id not in states:
             new = SessionState(session_id, self.bundle_id, undecided=True)
             states[session_id] = Versioned(new)
@@ -233,7 +276,8 @@ class Pipeline:
         if alerts is not None:
             result.alerts += alerts
             result.sessions[session_id] = versioned
-        return Session(versioned.state, self.environment)
+        sessions[session_id] = session = Session(versioned.state, self.environment)
+        return session
 
     def _encode(self, turns: Sequence[ToEncode]) -> None:
         self.encodings.attach(turns)
@@ -265,6 +309,31 @@ class Pipeline:
             else:
                 alerts = session.end_alerts(step)
             result.alerts += alerts
+
+
+def _kept(
+    result: BatchResult,
+    received: Received,
+    event: Event,
+    accepted: Accepted,
+    bundle: ScoringBundle,
+) -> list[ToEncode]:
+    """Note what an accepted event leaves to be stored; return the turn to be encoded."""
+    if accepted.consent is not None:
+        result.consents.append(accepted.consent)
+    if isinstance(event, Turn) and accepted.turn is not None:
+        stored = StoredTurn(
+            event,
+            accepted.turn.late,
+            received.produced_at,
+            accepted.from_first_counsellor,
+            accepted.unscored,
+        )
+        result.turns.append(stored)
+        return [ToEncode(event, accepted.turn, received.encoding, bundle)]
+    if isinstance(event, Outcome) and accepted.fate is Fate.OUTCOME:
+        result.outcomes.append(event)
+    return []
 
 
 def _leave_removed(

@@ -106,6 +106,8 @@ def rebuild(
     session = Session(SessionState(recorded.session_id, recorded.bundle), environment)
     alerts: list[Alert] = []
     for turn in _by_arrival(recorded.turns):
+        if turn.late:  # its gap was given up, perhaps because it was refused at first
+            alerts += _carried_out(session, session.pass_over(turn.seq) or (), recorded)
         try:
             accepted = session.accept(_event(recorded, turn))
         except ContractError as problem:

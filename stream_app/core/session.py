@@ -123,6 +123,12 @@ class Session:
         """Whether a turn has a score, or gets one with this batch."""
         return bool(self.state.aggregates.turns or self.state.window.history)
 
+    @property
+    def is_unheard(self) -> bool:
+        """Whether nothing is known of the session but that turns of it were refused."""
+        state = self.state
+        return state.started_at is None and not state.early_ends and not state.consent_records
+
     def accept(self, event: Event, unscored: Unscored | None = None) -> Accepted:
         """Accept the next event of the log; ``unscored``: why a turn must not be scored.
 
@@ -162,6 +168,19 @@ class Session:
         steps = self._steps(requests, at, SessionStatus.OPEN)
         self.state.closed = True
         return [*steps, ToEnd(at, self.state.facts, Cause.END)]
+
+    def pass_over(self, seq: int) -> list[Step] | None:
+        """Stop waiting for a turn that was refused; None if nothing changes.
+
+        If its producer mends it and sends it again, it is late, unless no later turn was there.
+        """
+        state = self.state
+        if state.closed:
+            return None
+        requests = window.pass_over(state.window, seq, self._env.policy.window)
+        if requests is None or state.last_activity_at is None:
+            return None if requests is None else []
+        return self._steps(requests, state.last_activity_at, self.status)
 
     def flush_idle(self) -> list[Step]:
         """Make every score due that waits for following turns; call it on a copy.

@@ -10,7 +10,8 @@ utterances on either side). ::
 
 Out-of-order turns wait in a bounded buffer. When the buffer is full, or an event arrives after the
 maximum wait, the gap is given up; a turn that fills the gap afterwards is late: it is scored once,
-final, with the neighbours still in the window.
+final, with the neighbours still in the window. Nobody waits for a turn that was refused: its gap is
+given up as soon as a later turn is there; until then, a mended turn may take its place.
 """
 
 from datetime import datetime, timedelta
@@ -101,7 +102,10 @@ class Placement(Enum):
 
 
 class WindowState(Struct, array_like=True):
-    """The window of one session; small and serialisable."""
+    """The window of one session; small and serialisable.
+
+    ``refused``: numbers of refused turns, until a later turn makes them gaps.
+    """
 
     next_seq: int = 0
     history: list[WindowTurn] = field(default_factory=list)
@@ -109,6 +113,7 @@ class WindowState(Struct, array_like=True):
     waiting: dict[int, WindowTurn] = field(default_factory=dict)
     gaps: list[tuple[int, int]] = field(default_factory=list)
     digests: dict[int, int] = field(default_factory=dict)
+    refused: list[int] = field(default_factory=list)
 
 
 def placement_of(state: WindowState, seq: int, digest: int) -> Placement:
@@ -132,11 +137,22 @@ def push(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[Sco
     if turn.late:
         return _take_late(state, turn, policy)
     state.waiting[turn.seq] = turn
+    if turn.seq in state.refused:  # its producer has mended it
+        state.refused.remove(turn.seq)
     requests = _drain(state, policy)
     while state.waiting and _bound_reached(state, turn.occurred_at, policy):
         _give_up_gap(state)
         requests += _drain(state, policy)
     return requests
+
+
+def pass_over(state: WindowState, seq: int, policy: WindowPolicy) -> list[ScoringRequest] | None:
+    """Give up the gap of a refused turn; the requests due without it, None if nothing changes."""
+    passed = seq < state.next_seq or seq in state.refused or seq in state.waiting
+    if passed or len(state.refused) >= MAX_GAPS:
+        return None
+    state.refused.append(seq)
+    return _drain(state, policy)
 
 
 def flush(state: WindowState, policy: WindowPolicy) -> list[ScoringRequest]:
@@ -156,20 +172,29 @@ def _bound_reached(state: WindowState, now: datetime, policy: WindowPolicy) -> b
 
 
 def _give_up_gap(state: WindowState) -> None:
-    first = min(state.waiting)
-    state.gaps.append((state.next_seq, first - 1))
+    _skip_to(state, min(state.waiting))
+
+
+def _skip_to(state: WindowState, seq: int) -> None:
+    state.gaps.append((state.next_seq, seq - 1))
     del state.gaps[:-MAX_GAPS]
-    state.next_seq = first
+    state.next_seq = seq
+    state.refused = [other for other in state.refused if other >= seq]
 
 
 def _drain(state: WindowState, policy: WindowPolicy) -> list[ScoringRequest]:
     requests: list[ScoringRequest] = []
-    while (turn := state.waiting.pop(state.next_seq, None)) is not None:
+    while True:
+        if state.waiting and state.next_seq in state.refused:
+            _skip_to(state, state.next_seq + 1)
+            continue
+        turn = state.waiting.pop(state.next_seq, None)
+        if turn is None:
+            return requests
         state.next_seq += 1
         _remember(state, turn)
         if not turn.withheld:
             requests += _accept(state, turn, policy)
-    return requests
 
 
 def _accept(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:

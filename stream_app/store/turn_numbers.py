@@ -91,6 +91,19 @@ def numbered_by_producers(store: Store, sent: Sequence[SentTurn], sender: str) -
     )
 
 
+def numbered_by_sender(
+    store: Store, session_ids: Iterable[str], sender: str, *, unknown: bool
+) -> set[str]:
+    """Those sessions whose turns the sender numbers; ``unknown``: also those nobody has begun."""
+    wanted = set(session_ids)
+    with store.reading() as connection:
+        known = _known(connection, wanted)
+    theirs = {
+        name for name, found in known.items() if not found.gateway and not found.is_taken(sender)
+    }
+    return theirs | (wanted - known.keys() if unknown else set())
+
+
 def assign(
     store: Store, connection: Connection, sent: Sequence[SentTurn], now: datetime, sender: str
 ) -> list[Numbered]:

@@ -8,6 +8,9 @@ Used by ``POST /events`` and by the WebSocket. The steps of a batch:
 3. sending to Kafka, in the order of the batch;
 4. the final results are stored under the key.
 
+A refused turn with a number of its own leaves a gap, for which the worker would wait: its place is
+sent without its text after the others, so that the turn becomes a dead letter and its gap closes.
+
 A crash after step 2 or 3 loses nothing that the program repeats with the same key: the same numbers
 are sent again, and the worker ignores the turns that it has.
 """
@@ -21,11 +24,19 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
+import msgspec
 from aiokafka.errors import KafkaError
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
-from stream_app.contracts.events import Event, Turn, decode
+from stream_app.contracts.events import (
+    CLOSES_GAP,
+    Event,
+    Turn,
+    TurnPlace,
+    decode,
+    place_of_refused,
+)
 from stream_app.contracts.numbering import MAX_SEQ, lacks_seq, with_seq
 from stream_app.core import origin
 from stream_app.core.origin import Origin
@@ -102,12 +113,14 @@ class _Valid:
 class _Plan:
     """A batch before sending: results by index; those without a code are sent.
 
-    ``answered``: the request was made before, and these are its results.
+    ``answered``: the request was made before, and these are its results. ``refused``: places of
+    refused turns, which leave gaps.
     """
 
     results: list[EventResult]
     valid: dict[int, _Valid]
     answered: bool = False
+    refused: Sequence[TurnPlace] = ()
 
 
 async def send_batch(
@@ -124,9 +137,10 @@ async def send_batch(
         StoreUnavailable: the database does not answer.
     """
     request = None if key is None else _request(services, person, raw, key)
-    plan = await run_in_threadpool(_plan, services, person, raw, request)
+    plan = await run_in_threadpool(_plan_with_gaps, services, person, raw, request)
     if not plan.answered:
         plan = await _send(services, plan, request)
+        await _close_gaps(services, plan.refused)
         services.metrics.count_events(plan.results)
     accepted = sum(result.accepted for result in plan.results)
     return BatchResult(accepted, len(plan.results) - accepted, plan.results)
@@ -142,6 +156,30 @@ def _request(services: Services, person: Person, raw: Sequence[bytes], key: str)
     return Request(
         digest(f"idempotency key\0{sender}\0{key}"), digest(f"batch\0{body.hexdigest()}")
     )
+
+
+def _plan_with_gaps(
+    services: Services, person: Person, raw: Sequence[bytes], request: Request | None
+) -> _Plan:
+    """The plan, with the places of the refused turns in sessions that the sender numbers."""
+    plan = _plan(services, person, raw, request)
+    found = (place_of_refused(raw[each.index]) for each in plan.results if each.code in CLOSES_GAP)
+    mended = {
+        TurnPlace(turn.session_id, turn.seq)
+        for index, each in plan.valid.items()
+        if plan.results[index].code is None and isinstance(turn := each.event, Turn)
+    }
+    places = [place for place in dict.fromkeys(found) if place is not None and place not in mended]
+    if plan.answered or not places:
+        return plan
+    sender = turn_numbers.owner_of(person.name, person.sends.limits)
+    theirs = turn_numbers.numbered_by_sender(
+        services.store,
+        [place.session_id for place in places],
+        sender,
+        unknown=not person.sends.limits,
+    )
+    return replace(plan, refused=[place for place in places if place.session_id in theirs])
 
 
 def _plan(
@@ -312,6 +350,20 @@ async def _send(services: Services, plan: _Plan, request: Request | None) -> _Pl
         await services.publisher.close()
         raise BrokerUnavailable("the broker accepted none of the events; try again later")
     return replace(plan, results=results)
+
+
+async def _close_gaps(services: Services, places: Sequence[TurnPlace]) -> None:
+    """Send the places of refused turns, without text; if that fails, the worker waits as before."""
+    topic = services.settings.turns_topic
+    futures = []
+    for place in places:
+        value = msgspec.json.encode({**msgspec.to_builtins(place), "text": ""})
+        try:
+            key = place.session_id.encode()
+            futures.append(await services.publisher.send(topic, key, value, ()))
+        except BrokerUnavailable:
+            break
+    await asyncio.gather(*futures, return_exceptions=True)
 
 
 async def _give_back(services: Services, plan: _Plan, indices: Sequence[int]) -> None:

@@ -41,7 +41,7 @@ def handle_bisecting(processor: BatchProcessor, batch: list[Received]) -> list[C
 
 def _handle_single(processor: BatchProcessor, received: Received) -> Committed:
     if isinstance(received.event, ContractError):
-        return processor.handle([received])
+        return _handle_refused(processor, received)
     processor.run_self_test()
     try:
         return processor.handle([received])
@@ -56,3 +56,13 @@ def _handle_single(processor: BatchProcessor, received: Received) -> Committed:
         offset=received.source.offset,
     )
     return processor.handle([structs.replace(received, event=rejection, encoding=None)])
+
+
+def _handle_refused(processor: BatchProcessor, received: Received) -> Committed:
+    """Set a refused event aside, also if the turns that waited for it cannot be processed."""
+    try:
+        return processor.handle([received])
+    except Exception as problem:
+        if received.refused is None or not may_be_poison(problem):
+            raise
+    return processor.handle([structs.replace(received, gap=False)])

@@ -206,8 +206,7 @@ class BatchProcessor:
             StoreError: the database refused the batch.
         """
         self.cache.clear_if_invalid()
-        found = {r.event.session_id for r in batch if not isinstance(r.event, ContractError)}
-        session_ids = sorted(found)
+        session_ids = _sessions_of(batch)
         positions = self._positions(batch)
         committed = self._commit_with_retries(
             lambda: self._process(batch, session_ids), positions, batch, single=len(batch) == 1
@@ -367,10 +366,10 @@ class BatchProcessor:
             erased = self._erased(unknown)
             states |= self._withdrawn_before(unknown)
             begun = self.retrying(lambda: self._store.find_begun(unknown))
-            batch = [_compared(received, begun) for received in batch]
+            batch = [_compared(received, begun, states) for received in batch]
             self._note_begun(batch, states, begun)
         with self.metrics.timed("score"), self._tracing.stage("score", batch):
-            kept = [received for received in batch if _session_of(received) not in erased]
+            kept = [received for received in batch if received.session_id not in erased]
             result = self._pipeline.process(kept, states)
         if erased:
             result.counts["erased"] += len(batch) - len(kept)
@@ -394,7 +393,7 @@ class BatchProcessor:
         now = self._now()
         seen: dict[str, datetime] = {}
         for received in batch:
-            if (key := _session_of(received)) is not None:
+            if (key := received.session_id) is not None:
                 seen[key] = max(received.appended_at or now, seen.get(key, EPOCH))
         for key, versioned in result.sessions.items():
             versioned.seen_at = seen[key]
@@ -669,21 +668,22 @@ class BatchProcessor:
 
 
 def _sessions_of(batch: Iterable[Received]) -> list[str]:
-    return sorted({key for received in batch if (key := _session_of(received)) is not None})
+    return sorted({key for received in batch if (key := received.session_id) is not None})
 
 
-def _compared(received: Received, begun: Mapping[str, Origin]) -> Received:
-    """The event, or its error if it is a turn that contradicts its stored session."""
+def _compared(received: Received, begun: Mapping[str, Origin], states: States) -> Received:
+    """The event, or its error if it is a turn that contradicts its stored session.
+
+    A refused turn leaves no state to a session that has begun and has none under this bundle.
+    """
     turn = received.event
+    if isinstance(turn, ContractError):
+        lost = received.session_id in begun and received.session_id not in states
+        return structs.replace(received, gap=False) if lost else received
     if not isinstance(turn, Turn) or turn.session_id not in begun:
         return received
     try:
         refuse_contradiction(turn, begun[turn.session_id])
     except ContractError as problem:
-        return structs.replace(received, event=problem)
+        return structs.replace(received, event=problem, gap=turn.session_id in states)
     return received
-
-
-def _session_of(received: Received) -> str | None:
-    event = received.event
-    return None if isinstance(event, ContractError) else event.session_id

@@ -18,8 +18,8 @@ import httpx
 import pytest
 
 from stream_app.client import AsyncRapportClient, RapportClient
+from stream_app.importers.imported import ImportRefused, People, Skipped
 from tests.client.driving import QUICK, Network, answered
-from tests.conftest import _missing
 from tests.web.api.topic import Topic
 from tests.web.in_process import InProcessWeb
 
@@ -123,7 +123,8 @@ def test_zendesk_comments_are_turns(web: InProcessWeb, network: Network, topic: 
     assert desk.deliver("/zendesk", b"{}", {}).status_code == 401
     assert desk.deliver("/other", b"{}", {}).status_code == 404
     for odd in ([], {"ticket": 1}, {**first, "at": "soon"}, {**first, "text": None}):
-        assert desk.zendesk(odd, "inv-5").status_code == 422
+        answer = desk.zendesk(odd, "inv-5")  # repeating it would not help
+        assert (answer.status_code, bool(answer.text)) == (200, True)
     network.faults = [answered(503)] * QUICK.attempts
     assert desk.zendesk(comment("Thanks", "false"), "inv-6").status_code == 503
     assert len(topic.of("zendesk-35436")) == 3
@@ -158,7 +159,7 @@ def test_intercom_messages_are_turns(web: InProcessWeb, network: Network, topic:
     replied = notification("conversation.admin.replied", 2, source=source, **parts)
     closed = notification("conversation.admin.closed", 3, source=source)
     for payload in (created, created, replied, closed):
-        assert desk.intercom(payload).status_code == 204
+        assert desk.intercom(payload).status_code in {200, 204}  # 200: something was left out
     assert said(topic, "intercom-4711") == [
         (0, "client", "Hello & help\nplease"),
         (1, "counsellor", "What happened?"),
@@ -215,11 +216,14 @@ def test_matrix_rooms_are_sessions(
     )
     module = example("matrix_bridge")
     with homeserver:
-        bridge = module.Bridge(homeserver, rapport, position, {ANNA})
+        people, left_out = People({ANNA}), list[Skipped]()
+        bridge = module.Bridge(homeserver, rapport, position, people, left_out.append)
         assert bridge.step() == 2
         position.write_text("s0")  # as if the process had died before it wrote the position
-        assert module.Bridge(homeserver, rapport, position, {ANNA}).step() == 2
+        again = module.Bridge(homeserver, rapport, position, people, left_out.append)
+        assert again.step() == 2
         assert bridge.step() == 2
+    assert [each.place for each in left_out] == ["$4", "$5"]
     assert asked == [None, "s0", "s1"]
     assert said(topic, ROOM) == [
         (0, "client", "I cannot sleep."),
@@ -269,8 +273,6 @@ Anna: That is long.
 def test_transcripts_are_sessions(
     rapport: RapportClient, topic: Topic, tmp_path: Path, name: str, content: str
 ) -> None:
-    if importlib.util.find_spec("webvtt") is None:
-        _missing("the example needs webvtt-py")
     transcripts = example("transcripts")
     file = tmp_path / name
     file.write_text(content, "utf-8")
@@ -288,14 +290,13 @@ def test_transcripts_are_sessions(
     second = json.loads(topic.of(name)[1])
     assert second["occurred_at"] == "2026-03-02T09:00:04+01:00"
     assert (second["consent"], second["channel"]) == (True, "voice")
-    with pytest.raises(ValueError, match="who is Ben Müller"):
+    with pytest.raises(ImportRefused, match="who is Ben Müller"):
         transcripts.main([*options, *roles[:2]], rapport)
     with pytest.raises(ValueError, match="offset"):
         transcripts.main([*options[:4], "2026-03-02", *roles], rapport)
     file.write_text("zanzibar", "utf-8")
-    if name.endswith("vtt"):
-        with pytest.raises(ValueError, match="not a transcript"):
-            transcripts.main([*options, *roles], rapport)
+    with pytest.raises(ImportRefused, match="not a transcript"):
+        transcripts.main([*options, *roles], rapport)
 
 
 @pytest.mark.slow

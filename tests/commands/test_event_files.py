@@ -181,19 +181,89 @@ def test_older_corpora_without_the_meta_wrapper_are_read(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("bad", "word"),
+    ("bad", "code", "word"),
     [
-        (utterance(2, speaker="nobody"), "role"),
-        (utterance(2, meta={"role": "zanzibar"}), "role"),
-        ("{ oops", "utterance"),
-        ("[]", "utterance"),
-        ({"id": "u", "speaker": "joan"}, "utterance"),
-        (utterance(2, timestamp="yesterday"), "utterance"),
+        (utterance(2, speaker="nobody"), "schema", "role"),
+        (utterance(2, meta={"role": "zanzibar"}), "schema", "role"),
+        ("{ oops", "not-json", ""),
+        ("[]", "schema", ""),
+        ({"id": "u", "speaker": "joan"}, "schema", ""),
+        (utterance(2, timestamp="yesterday"), "schema", "occurred_at"),
+        (utterance(2, text=None), "empty-text", ""),
+        (utterance(2, text=7), "schema", "text"),
     ],
 )
-def test_an_invalid_line_is_named_by_file_and_number(tmp_path: Path, bad: Any, word: str) -> None:
-    with pytest.raises(InputError, match=rf"utterances\.jsonl, line 2.*{word}"):
-        list(raw_events(convokit(tmp_path, utterance(1), bad)))
+def test_one_utterance_that_cannot_be_used_is_a_dead_letter_of_its_line(
+    tmp_path: Path, bad: Any, code: str, word: str
+) -> None:
+    folder = convokit(tmp_path, utterance(3), bad, utterance(1))
+    first, odd, second = raw_events(folder)
+    assert [decode(raw).text for raw in (first, second)] == ["Text 1.", "Text 3."]
+    with pytest.raises(ContractError, match=word or None) as problem:
+        decode(odd)
+    assert problem.value.code == code
+
+
+def test_utterances_are_ordered_by_time_within_their_conversation(tmp_path: Path) -> None:
+    folder = convokit(
+        tmp_path,
+        utterance(3),
+        utterance(9, conversation_id="c2", timestamp="2026-03-02 10:01:00"),
+        "",
+        utterance(2, timestamp=1_700_000_002_000),
+        utterance(8, conversation_id="c2", timestamp="2026-03-02T10:00:00Z"),
+        utterance(1, timestamp="1700000001"),
+        utterance(4, timestamp=None),
+    )
+    found = [(decode(raw).turn_id, decode(raw).seq) if raw else None for raw in raw_events(folder)]
+    assert found == [
+        *(("u1", 0), ("u8", 0), None, ("u4", 1), ("u9", 1), ("u2", 2), ("u3", 3)),
+    ]
+
+
+def test_a_foreign_role_takes_no_number_and_roles_may_have_capitals(tmp_path: Path) -> None:
+    speakers = {"joan": {"meta": {"role": "Client"}}, "bot": {"meta": {"role": "system"}}}
+    folder = convokit(
+        tmp_path, utterance(1), utterance(2, speaker="bot"), utterance(3), speakers=speakers
+    )
+    first, _, second = raw_events(folder)
+    assert [decode(raw).seq for raw in (first, second)] == [0, 1]
+
+
+def test_a_conversation_without_an_id_is_that_of_the_first_utterance(tmp_path: Path) -> None:
+    loose = [
+        utterance(1, conversation_id=None),
+        utterance(2, conversation_id=None, **{"reply-to": "u1"}),
+        utterance(3, conversation_id=None, reply_to="u2"),
+        utterance(4, conversation_id=17),
+    ]
+    turns = [decode(raw) for raw in raw_events(convokit(tmp_path, *loose))]
+    assert [(t.session_id, t.seq) for t in turns] == [("u1", 0), ("u1", 1), ("u1", 2), ("17", 0)]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_corpus(tmp_path: Path) -> None:
+    folder = convokit(tmp_path, utterance(1))
+    for file in folder.iterdir():
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert len(list(raw_events(folder))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "word"),
+    [
+        ("speakers.json", b"{ oops", "not valid JSON"),
+        ("conversations.json", b"[]", "not a JSON object"),
+        ("utterances.jsonl", b"caf\xe9", "UTF-8"),
+        ("speakers.json", b"{}", "a role in `meta`"),
+    ],
+)
+def test_a_damaged_corpus_is_refused_with_a_sentence(
+    tmp_path: Path, name: str, content: bytes, word: str
+) -> None:
+    folder = convokit(tmp_path, utterance(1))
+    (folder / name).write_bytes(content)
+    with pytest.raises(InputError, match=word):
+        list(raw_events(folder))
 
 
 def test_a_folder_that_is_not_a_corpus_is_refused(tmp_path: Path) -> None:

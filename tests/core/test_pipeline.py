@@ -289,3 +289,58 @@ def test_an_idle_flush_does_not_affect_the_rest_of_a_session() -> None:
 def rows(result: BatchResult) -> dict[object, object]:
     found: dict[object, object] = {(s.seq, s.stage): s for s in result.turn_scores}
     return found | {"counsellor_turns": result.session_scores[0].counsellor_turns}
+
+
+REFUSED = [
+    turn(seq=1, text=""),
+    turn(seq=1, role="zanzibar"),
+    turn(seq=1, text="\u0000"),
+    turn(seq=1, occurred_at="soon"),
+    turn(seq=1, text="x" * 70_000),
+    turn(seq=1, text="half").replace(b"half", rb"\ud83d"),
+    turn(seq=1, text="half").replace(b"half", b"caf\xe9"),
+    turn(seq=1)[:-1] + b',"audio":"x"}',
+]
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+def test_turns_after_a_refused_one_are_scored_at_once(refused: bytes) -> None:
+    result = processed([turn(seq=0), refused, turn(seq=2), turn(seq=3)])
+    assert {score.seq for score in result.turn_scores} == {0, 2, 3}
+    assert result.counts["dead-letter"] == 1
+    waiting = processed([turn(seq=0), turn(seq=2), turn(seq=3), refused])
+    assert {score.seq for score in waiting.turn_scores} == {0, 2, 3}
+
+
+def test_the_first_turn_may_be_refused_and_sent_again() -> None:
+    states: dict[str, Versioned] = {}
+    worker = pipeline()
+    worker.process(received([turn(seq=0, text=" ")]), states)
+    assert unpack(pack(states["s"].state)) == states["s"].state
+    later = worker.process(received([turn(seq=1)], first_offset=1), states)
+    assert [score.seq for score in later.turn_scores] == [1]
+    mended = worker.process(received([turn(seq=0)], first_offset=2), states)
+    assert [stored.late for stored in mended.turns] == [True]
+
+
+def test_a_turn_that_contradicts_its_session_leaves_no_gap() -> None:
+    log = [turn(seq=0, team="north"), turn(seq=1, team="south"), turn(seq=2)]
+    result = processed(log)
+    assert [item.letter.reason for item in result.dead_letters] == ["contradicts-session"]
+    assert {score.seq for score in result.turn_scores} == {0, 2}
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [b"{", b"[]", b'{"type":"turn","session_id":"s"}', turn(seq=-1), turn(session_id="s" * 201)],
+)
+def test_what_names_no_place_changes_no_session(refused: bytes) -> None:
+    result = processed([refused])
+    assert (result.counts, result.sessions) == ({"dead-letter": 1}, {})
+
+
+def test_an_ended_session_waits_for_nobody() -> None:
+    result = processed([turn(seq=0), end(), turn(seq=1, text="")])
+    assert result.counts["dead-letter"] == 1
+    [session] = result.session_scores
+    assert session.status is SessionStatus.CLOSED

@@ -82,7 +82,9 @@ def session_logs(draw: st.DrawFn, name: str) -> list[bytes]:
     log = []
     for seq in range(draw(st.integers(1, 12))):
         kind = draw(
-            st.sampled_from(["turn"] * 8 + ["hole", "twice", "broken", "other text", "no", "cry"])
+            st.sampled_from(
+                ["turn"] * 8 + ["hole", "twice", "broken", "empty", "other text", "no", "cry"]
+            )
         )
         if kind == "broken":
             log.append(b"broken")
@@ -95,6 +97,8 @@ def session_logs(draw: st.DrawFn, name: str) -> list[bytes]:
             log[-1] = turn(name, seq, consent=False)
         if kind == "twice":
             log.append(turn(name, seq))
+        if kind == "empty":
+            log[-1] = turn(name, seq, text="")
         if kind == "other text":
             log.append(turn(name, seq, text="Not what I said."))
     if draw(st.booleans()):

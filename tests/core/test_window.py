@@ -15,6 +15,7 @@ from stream_app.core.window import (
     WindowState,
     WindowTurn,
     flush,
+    pass_over,
     placement_of,
     push,
     uses,
@@ -208,3 +209,42 @@ def test_a_late_turn_counts_the_uses_before_it() -> None:
         push(state, encoded(seq, digest=7), POLICY)
     [late] = push(state, encoded(3, digest=7, late=True), POLICY)
     assert late.uses == 4
+
+
+def test_nobody_waits_for_a_refused_turn() -> None:
+    state = WindowState()
+    assert [name for name, _ in pushed(state, 0, 2)] == ["p0"]
+    due = pass_over(state, 1, POLICY)
+    assert due is not None
+    assert drawn(due) == [("p2", [(0, -1)])]
+    assert [name for name, _ in pushed(state, 3)] == ["f0", "p3"]
+    assert placement_of(state, 1, digest=1) is Placement.LATE
+
+
+def test_a_refused_turn_may_come_before_or_after_the_others() -> None:
+    state = WindowState()
+    assert pass_over(state, 2, POLICY) == pass_over(state, 0, POLICY) == []
+    assert [name for name, _ in pushed(state, 3, 1)] == ["p1", "p3"]
+    assert (state.next_seq, state.gaps, state.refused) == (4, [(0, 0), (2, 2)], [])
+    assert pass_over(state, 1, POLICY) is None
+    assert pass_over(state, 4, POLICY) == []
+    assert [name for name, _ in pushed(state, 4)] == ["f1", "p4"]  # mended before a later turn
+
+
+def test_a_mended_turn_takes_its_place_if_it_comes_in_time() -> None:
+    state = WindowState()
+    pass_over(state, 1, POLICY)
+    assert pass_over(state, 1, POLICY) is None
+    assert [name for name, _ in pushed(state, 1, 0)] == ["p0", "p1"]
+    assert (state.gaps, state.refused) == ([], [])
+
+
+def test_a_gap_that_is_given_up_forgets_what_was_refused_in_it() -> None:
+    state = WindowState()
+    pass_over(state, 1, POLICY)
+    pushed(state, 3)
+    flush(state, POLICY)
+    assert (state.next_seq, state.gaps, state.refused) == (4, [(0, 2)], [])
+    for seq in range(5, 500):
+        pass_over(state, seq, POLICY)
+    assert len(state.refused) == MAX_GAPS

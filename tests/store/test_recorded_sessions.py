@@ -88,6 +88,17 @@ def test_missing_and_late_turns_are_replayed_where_they_arrived(store: Store) ->
     assert again(store) == alerts
 
 
+def test_a_turn_that_was_refused_and_sent_again_can_be_replayed(store: Store) -> None:
+    order = [0, 1, 2, 3, 4, 5, 4, 6, 7, 8, 9, 10, 11, 12, 13]
+    events = [turn(**facts(seq)) for seq in order]
+    events[4] = turn(**facts(4), text="")
+    live(store, [*events, end()], batch=1)
+    with store.reading() as connection:
+        late = connection.scalars(sa.select(tables.turns.c.seq).where(tables.turns.c.late)).all()
+    assert late == [4]
+    assert again(store)
+
+
 def test_text_that_was_purged_and_a_state_that_expired_do_not_matter(store: Store) -> None:
     alerts = live(store, [*(turn(**facts(seq)) for seq in range(20)), end()])
     with store.transaction() as connection:

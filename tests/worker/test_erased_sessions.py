@@ -42,6 +42,15 @@ def test_rereading_the_log_does_not_restore_an_erased_session(open_prepared: Ope
     assert all(b'"a"' not in message.value for message in committed.messages)
 
 
+def test_a_refused_turn_does_not_restore_an_erased_session(open_prepared: Open) -> None:
+    store = open_prepared()
+    handle(processor(store), LOG)
+    erase(store, "a")
+    committed = handle(processor(store), [turn(9, session_id="a", text="")])
+    assert (committed.result.counts, committed.result.dead_letters) == ({"erased": 1}, [])
+    assert sessions_in(store) == {"b"}
+
+
 def test_an_erased_session_is_removed_from_the_cache(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)

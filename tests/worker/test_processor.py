@@ -334,13 +334,47 @@ def test_a_batch_of_invalid_events_only_is_dead_lettered_and_stores_nothing(
     open_prepared: Open,
 ) -> None:
     store = open_prepared()
-    invalid = [b"", b"{", turn(text=""), turn(text="X").replace(b"X", rb"\ud83d")]
+    texts = [turn(text=""), turn(text="X").replace(b"X", rb"\ud83d")]
+    invalid = [b"", b"{", *(text.replace(b'"seq"', b'"sequence"') for text in texts)]
     committed = handle(processor(store), invalid)
     reasons = [item.letter.reason for item in committed.result.dead_letters]
     assert reasons == ["not-json", "not-json", "empty-text", "lone-surrogate"]
     assert [item.raw for item in committed.result.dead_letters] == invalid
     assert committed.outbox_id is None
     assert not any(scored(store).values())
+
+
+def test_a_refused_turn_keeps_its_place_and_nothing_else(open_prepared: Open) -> None:
+    store = open_prepared()
+    worker = processor(store)
+    committed = handle(worker, [turn(0, text="")])
+    assert committed.outbox_id is None
+    found = scored(store)
+    [session] = found.pop("sessions")
+    assert (session["session_id"], session["started_at"]) == ("s", None)
+    assert not any(found.values())
+    committed = handle(processor(store), [turn(1)])
+    assert [score.seq for score in committed.result.turn_scores] == [1]
+
+
+def test_an_unheard_session_has_no_scores_when_it_is_idle(open_prepared: Open) -> None:
+    worker = processor(open_prepared())
+    handle(worker, [turn(0, text="")])
+    committed = worker.flush_idle(LATER, [0])
+    assert committed is None or committed.result.session_scores == []
+
+
+def test_a_refused_turn_leaves_no_state_to_a_session_whose_state_has_expired(
+    open_prepared: Open,
+) -> None:
+    store = open_prepared()
+    handle(processor(store), [turn(0, team="north"), turn(1)])
+    with store.transaction() as connection:
+        connection.execute(sa.delete(tables.session_states))
+    before = scored(store)
+    committed = handle(processor(store), [turn(2, text=""), turn(3, team="south")])
+    assert committed.result.counts == {"dead-letter": 2}
+    assert scored(store) == before
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,41 @@ def test_mixing_numbers_is_refused_in_words(web: InProcessWeb, topic: Topic) -> 
     assert [len(topic.of(name)) for name in ("own", "ours")] == [2, 1]
 
 
+def test_the_place_of_a_refused_turn_is_sent_without_its_text(
+    web: InProcessWeb, topic: Topic
+) -> None:
+    sender = Sender(web, "gap")
+    empty, odd = turn(1, session_id="gap", text=" "), turn(2, session_id="gap", role="zanzibar")
+    results = sender.post(turn(0, session_id="gap"), empty, odd, odd).json()["results"]
+    assert [result["code"] for result in results] == [None, "empty-text", "schema", "schema"]
+    assert [json.loads(value) for value in topic.of("gap")[1:]] == [
+        {"type": "turn", "session_id": "gap", "seq": seq, "text": ""} for seq in (1, 2)
+    ]
+    assert sender.post(turn(3, session_id="gap", text="")).status_code == 422
+    assert len(topic.of("gap")) == 4
+    first = Sender(web, "image first")
+    assert first.post(turn(0, session_id="image first", text="")).status_code == 422
+    assert len(topic.of("image first")) == 1
+
+
+def test_gaps_are_closed_only_in_the_senders_own_sessions(web: InProcessWeb, topic: Topic) -> None:
+    people = People(web.store)
+    assert Sender(web, "counted").numbers("one") == [0]
+    Sender(web, "counted").post(turn(1, session_id="counted", text=""))
+    assert len(topic.of("counted")) == 1, "web processes number it"
+    Sender(web, "of others").post(turn(0, session_id="of others"))
+    limited = people.create_token("pump", "gaps", sends=IngestScope(team="north"))
+    for session in ("of others", "of nobody"):
+        Sender(web, session, token=limited).post(turn(1, session_id=session, text=""))
+    assert [len(topic.of(name)) for name in ("of others", "of nobody")] == [1, 0]
+
+
+def test_a_gap_that_cannot_be_closed_changes_no_answer(web: InProcessWeb, topic: Topic) -> None:
+    topic.problem = BrokerUnavailable("gone")
+    answer = Sender(web, "open gap").post(turn(0, session_id="open gap", text=""))
+    assert [result["code"] for result in answer.json()["results"]] == ["empty-text"]
+
+
 def test_a_repeated_request_has_the_same_answer_and_sends_nothing(
     web: InProcessWeb, topic: Topic
 ) -> None:

@@ -1,0 +1,82 @@
+"""Messages of Slack: every channel is a session.
+
+Reads payloads of the Events API, and the messages of an export or of `conversations.history`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from html import unescape
+from typing import Any, Final
+
+from stream_app.client.events import Sendable
+from stream_app.importers import imported
+from stream_app.importers.imported import Item, People, Skipped, Unsent, mapping, moment, said
+
+_WORDS: Final = frozenset({None, "file_share", "thread_broadcast", "me_message"})
+"""Subtypes of messages with a person's words."""
+_CHANGES: Final = {
+    "message_changed": "edits a message, for which there is no event yet: the first text stays",
+    "message_deleted": "deletes a message, for which there is no event yet: erase it by hand",
+}
+_LINK: Final = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
+
+
+def events_of(payload: Any, people: People) -> Iterator[Item]:
+    """The message of an `event_callback`; of other payloads nothing."""
+    if not isinstance(payload, dict) or payload.get("type") != "event_callback":
+        yield Skipped("payload", "no event of Slack's Events API")
+        return
+    event = payload.get("event")
+    if isinstance(event, dict) and event.get("type") != "message":
+        return
+    yield from of_message(event, str(payload.get("team_id") or "slack"), None, people)
+
+
+def of_message(message: Any, team: str, channel: str | None, people: People) -> Iterator[Item]:
+    """A message. ``channel``: of an export, whose messages do not name it."""
+    place = str(message.get("ts", "message")) if isinstance(message, dict) else "message"
+    return imported.items(place, lambda: _read(message, team, channel, people))
+
+
+def _read(
+    message: Mapping[str, Any], team: str, channel: str | None, people: People
+) -> Iterator[Sendable]:
+    subtype = message.get("subtype")
+    if subtype in _CHANGES:
+        raise Unsent(_CHANGES[subtype])
+    if message.get("bot_id") or message.get("bot_profile") or subtype == "bot_message":
+        raise Unsent("written by a bot")
+    if subtype not in _WORDS:
+        raise Unsent(f"a notice of Slack ({subtype})")
+    mapping(message.get("edited"), "edit")
+    user = imported.string(message.get("user"), "user")
+    place = imported.string(message.get("channel") or channel, "channel")
+    stamp = imported.string(message.get("ts"), "time")
+    yield said(
+        f"slack-{team}-{place}",
+        people.role(user),
+        plain(str(message.get("text") or "")),
+        who=f"slack-{user}",
+        at=moment(stamp),
+        message=f"slack-{stamp}",
+        consent=people.consent,
+        channel="slack",
+    )
+
+
+def plain(text: str) -> str:
+    """The words of Slack's markup; of links and mentions, what is shown.
+
+    >>> plain("Hi <@U123|ben>, see <https://x.example|this> &amp; <#C1|help> <!here>")
+    'Hi @ben, see this & #help @here'
+    """
+    return unescape(_LINK.sub(_shown, text))
+
+
+def _shown(found: re.Match[str]) -> str:
+    target, label = found[1], found[2]
+    if target[:1] in ("@", "#"):
+        return f"{target[0]}{label or target[1:]}"
+    if target[:1] == "!":
+        return label or f"@{target[1:].partition('^')[0]}"
+    return label or target
