@@ -21,6 +21,7 @@ from stream_app.analytics.hidden_cells import (
     Key,
     Size,
     hidden,
+    hidden_further,
 )
 from stream_app.contracts.events import Role
 from stream_app.core.reporting_months import end_of
@@ -226,8 +227,7 @@ def _hide(cells: Sequence[Cell]) -> None:
             if key not in gone and mean["n"] < FEWEST_CLIENTS:
                 rare[mean["measure"]].add(key)
     for measure, keys in rare.items():
-        also = hidden(sizes, sums, gone | keys)
-        for key in also:
+        for key in hidden_further(sizes, sums, gone, keys):
             for mean in by_key[key].means:
                 mean["hidden"] |= mean["measure"] == measure
 
