@@ -200,7 +200,7 @@ def _of_measure(some: Any, name: str) -> Iterator[sa.ColumnElement[Any]]:
     yield sa.func.sum(total * total).label(f"alike_{name}")
 
 
-def _squares(found: Mapping[str, Any], name: str, kind: Kind) -> int:
+def _squares(found: Mapping[Any, Any], name: str, kind: Kind) -> int:
     """The sum of squares that gives an interval clustered by counsellor.
 
     The views take sessions for independent. Where a cell is about several counsellors, the sum is

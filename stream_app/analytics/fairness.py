@@ -163,7 +163,7 @@ def _alike(rows: pd.DataFrame, column: str) -> float:
 
 
 def _is_rare(happened: pd.Series) -> bool:
-    return min(happened.sum(), len(happened) - happened.sum()) < FEWEST_EVENTS
+    return bool(min(happened.sum(), len(happened) - happened.sum()) < FEWEST_EVENTS)
 
 
 def _mean(happened: pd.Series, people: pd.Series, alike: float, base: Estimate) -> Estimate:
@@ -187,7 +187,7 @@ def _difference(
     found = replace(base, name=DIFFERENCE, n=len(rows), counsellors=rows["counsellor"].nunique())
     sides = rows.loc[inside, column], rows.loc[~inside, column]
     if any(_is_rare(side) for side in sides):
-        return replace(found, **_rare_difference(*sides, alike))
+        return _rare_difference(found, *sides, alike)
     design = pd.DataFrame({"inside": np.asarray(inside, dtype=float)}, index=rows.index)
     try:
         term = gee(rows[column], design, rows["counsellor"]).terms["inside"]
@@ -196,7 +196,7 @@ def _difference(
     return replace(found, value=term.value, low=term.low, high=term.high, p=term.p)
 
 
-def _rare_difference(one: pd.Series, other: pd.Series, alike: float) -> dict[str, float]:
+def _rare_difference(found: Estimate, one: pd.Series, other: pd.Series, alike: float) -> Estimate:
     """Newcombe's interval and Fisher's test, of numbers as if rows were independent."""
     counts = [side.sum() / alike for side in (one, other)]
     sizes = [len(side) / alike for side in (one, other)]
@@ -207,9 +207,6 @@ def _rare_difference(one: pd.Series, other: pd.Series, alike: float) -> dict[str
         [round(count), max(0, round(size - count))]
         for count, size in zip(counts, sizes, strict=True)
     ]
-    return {
-        "value": float(one.mean() - other.mean()),
-        "low": float(low),
-        "high": float(high),
-        "p": float(fisher_exact(table).pvalue),
-    }
+    value = float(one.mean() - other.mean())
+    p = float(fisher_exact(table).pvalue)
+    return replace(found, value=value, low=float(low), high=float(high), p=p)
