@@ -286,7 +286,7 @@ CHECKS: Final = (
         {"effects": 0.075, "nothing": 0.0, "step and shocks": 0.05, **NULL},
     ),
     Check(
-        "service-levels: change of a trained team beside the others",
+        "service-levels: change of a trained team compared with the others",
         _compared,
         {"shocks .04": 0.0, "season": 0.0, "season, 14 months": 0.0, "model on the date": 0.0},
     ),

@@ -177,7 +177,7 @@ def _estimates(
 
 
 def _change(table: pd.DataFrame, name: str, change: Change, base: Estimate) -> list[Estimate]:
-    """Level and slope changes, and other dates beside them; ratios for times."""
+    """Level and slope changes, and other dates next to them; ratios for times."""
     ratio = name in RATIOS
     level = replace(base, unit="ratio") if ratio else base
     slope = replace(base, unit="ratio per month" if ratio else f"{base.unit} per month")

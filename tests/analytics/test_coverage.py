@@ -1,4 +1,4 @@
-"""Every estimator on a few platforms with known effects; the table in the docs has 200 of each."""
+"""Every estimator on a few platforms with known effects; the table in the docs has more of each."""
 
 import pytest
 
