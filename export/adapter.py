@@ -78,7 +78,7 @@ def adapt(parent: Bundle, judged: JudgedVectors, out: Path, name: str | None = N
         if spec.name not in judged.heads:
             continue
         data = data_of(judged, manifest, spec, calibrated(manifest, logits), inputs, head)
-        simpler.append(evaluated(data, RECALIBRATION))
+        simpler.append(evaluated(data, RECALIBRATION, judged.counts.raters))
         readers = read_by(manifest, spec.name)
         results.append(
             HeadResult(
@@ -89,7 +89,7 @@ def adapt(parent: Bundle, judged: JudgedVectors, out: Path, name: str | None = N
                 f"as shipped: {', '.join(readers)} was adapted to read this head",
             )
             if readers
-            else evaluated(data, LOW_RANK)
+            else evaluated(data, LOW_RANK, judged.counts.raters)
         )
     found = Comparison(results, [], [])
     recalibrations = Comparison(simpler, [], [])

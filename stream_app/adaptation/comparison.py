@@ -126,6 +126,9 @@ def _record(one: HeadResult[Any]) -> dict[str, Any]:
             "log_loss_difference": _numbers(validation.log_loss_difference),
             "kappa": [round(value, 4) for value in validation.kappa],
             "kappa_difference": _numbers(validation.kappa_difference),
+            "kappa_after": _numbers(validation.agreement),
+            "rank_correlation": _numbers(validation.rank),
+            "ratings_missing": validation.missing,
             "chosen_by_fold": list(validation.choices),
             "chosen": one.fitted.choice.words,
         }

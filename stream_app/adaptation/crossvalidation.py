@@ -15,6 +15,8 @@ from stream_app.adaptation.estimates import (
     confusions,
     kappa,
     kappa_difference,
+    kappa_interval,
+    rank_correlation,
 )
 from stream_app.adaptation.fitting import Floats, HeadData, Ints, log_loss
 from stream_app.inference.calibration import choose_labels
@@ -29,7 +31,9 @@ class Validation:
     """Out-of-fold figures of one head, on ratings alone.
 
     ``log_loss`` and ``kappa``: (parent, adapted). Differences are adapted - parent. ``kappa`` has
-    quadratic weights for levels and none for other heads. ``predicted``: [n, labels] out of fold.
+    quadratic weights for levels and none for other heads. ``agreement``: the adapted kappa with its
+    interval. ``rank``: rank correlation of the adapted level or probability with the ratings; NaN
+    for labels without an order. ``predicted``: [n, labels] out of fold.
     """
 
     ratings: int
@@ -39,21 +43,44 @@ class Validation:
     log_loss_difference: Estimate
     kappa: tuple[float, float]
     kappa_difference: Estimate
+    agreement: Estimate
+    rank: Estimate
     choices: tuple[str, ...]
     predicted: Floats
     labels: Ints
 
     @property
     def passes(self) -> bool:
-        """The gate: less log loss for certain, and no certain loss of agreement.
+        """The gate: less log loss for certain, no certain loss of agreement, and some agreement.
 
-        The whole interval of the log-loss difference is below 0, and kappa is not lower by more
-        than ``KAPPA_MARGIN`` at best.
+        The whole interval of the log-loss difference is below 0, kappa is not lower by more than
+        ``KAPPA_MARGIN`` at best, and people and bundle agree beyond chance: a bundle that only
+        learns how often each label is given has less log loss even where raters guess.
         """
-        gain = self.log_loss_difference
         kept = self.kappa_difference
         worse = kept.value < -KAPPA_MARGIN or kept.high < 0.0
-        return not np.isnan(gain.high) and gain.high < 0.0 and not worse
+        return self.gains and self.agrees and not worse
+
+    @property
+    def gains(self) -> bool:
+        """Whether the log loss is lower for certain."""
+        return bool(self.log_loss_difference.high < 0.0)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether kappa or the rank correlation is above 0 for certain."""
+        return self.agreement.above_zero or self.rank.above_zero
+
+    @property
+    def missing(self) -> int | None:
+        """About how many more ratings would tell what is not certain yet; None: nobody knows."""
+        found = []
+        if not self.gains and self.log_loss_difference.value < 0.0:
+            found.append(self.log_loss_difference.missing(self.ratings))
+        if not self.agrees and self.agreement.value > 0.0:
+            found.append(self.agreement.missing(self.ratings))
+        known = [number for number in found if number]
+        return max(known) if known and len(known) == len(found) else None
 
 
 def validate(data: HeadData, method: Method[Any, Any] = RECALIBRATION) -> Validation:
@@ -84,7 +111,17 @@ def validate(data: HeadData, method: Method[Any, Any] = RECALIBRATION) -> Valida
         log_loss_difference=clustered_mean(after - before, rated.group),
         kappa=(kappas[0], kappas[1]),
         kappa_difference=kappa_difference(tables[0], tables[1], ordered=data.ordered),
+        agreement=kappa_interval(tables[1], ordered=data.ordered),
+        rank=_rank(predicted, gold, rated),
         choices=tuple(choices),
         predicted=predicted,
         labels=chosen,
     )
+
+
+def _rank(predicted: Floats, gold: Ints, rated: HeadData) -> Estimate:
+    """Of the expected level, or of the second of two labels."""
+    labels = len(rated.labels)
+    if not rated.ordered and labels > 2:
+        return Estimate(float("nan"), float("nan"), float("nan"))
+    return rank_correlation(predicted @ np.arange(labels), gold, rated.group)

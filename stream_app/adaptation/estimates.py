@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import rankdata
 from scipy.stats import t as students_t
 
 from stream_app.adaptation.fitting import Floats, Ints
@@ -18,6 +19,25 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+    @property
+    def above_zero(self) -> bool:
+        """Whether the whole interval is."""
+        return bool(self.low > 0.0)
+
+    def missing(self, n: int) -> int | None:
+        """About how many more than ``n`` observations would tell the value from 0.
+
+        Half the interval shrinks with the root of their number. None if there is no interval, or
+        if it would take more than 20 times as many.
+
+        >>> Estimate(0.1, -0.1, 0.3).missing(100), Estimate(0.3, 0.1, 0.5).missing(100)
+        (300, 0)
+        """
+        half = max(self.high - self.value, self.value - self.low)
+        if np.isnan(half) or half >= abs(self.value) * 20**0.5:
+            return None
+        return max(0, round(n * (half / abs(self.value)) ** 2) - n)
 
     @property
     def words(self) -> str:
@@ -96,3 +116,40 @@ def kappa_difference(before: Floats, after: Floats, *, ordered: bool) -> Estimat
     tail = 100 * (1 - LEVEL) / 2
     low, high = np.percentile(found, [tail, 100 - tail])
     return Estimate(value, float(low), float(high))
+
+
+def kappa_interval(tables: Floats, *, ordered: bool) -> Estimate:
+    """Kappa of confusion matrices by group, with an interval that leaves out a group each time."""
+    total = tables.sum(axis=0)
+    left_out = kappa(total - tables, ordered=ordered)
+    return _jackknifed(float(kappa(total, ordered=ordered)), left_out)
+
+
+def rank_correlation(score: Floats, gold: Ints, group: Ints) -> Estimate:
+    """Spearman's, with an interval that leaves out a group each time; NaN without variation."""
+    ranks = [rankdata(values) for values in (score, gold)]
+    x, y = (values - values.mean() for values in ranks)
+    _, place = np.unique(group, return_inverse=True)
+    parts = np.stack([x * x, y * y, x * y, x, y, np.ones(len(x))], axis=1)
+    sums = np.zeros((int(place.max()) + 1, parts.shape[1]))
+    np.add.at(sums, place, parts)
+    total = sums.sum(axis=0)
+    return _jackknifed(float(_correlation(total[None])[0]), _correlation(total - sums))
+
+
+def _correlation(sums: Floats) -> Floats:
+    xx, yy, xy, x, y, n = sums.T
+    n = np.maximum(n, 1.0)
+    spread = np.sqrt(np.maximum((xx - x * x / n) * (yy - y * y / n), 0.0))
+    safe = np.where(spread > 0, spread, 1.0)
+    return np.asarray(np.where(spread > 0, (xy - x * y / n) / safe, np.nan))
+
+
+def _jackknifed(value: float, left_out: Floats) -> Estimate:
+    """Student's interval from the values without each of the groups (Tukey 1958)."""
+    groups = len(left_out)
+    if groups < 2 or np.isnan(value) or np.isnan(left_out).any():
+        return Estimate(value, float("nan"), float("nan"))
+    error = float(np.sqrt((groups - 1) / groups * ((left_out - left_out.mean()) ** 2).sum()))
+    half = float(students_t.ppf((1 + LEVEL) / 2, groups - 1)) * error
+    return Estimate(value, value - half, value + half)

@@ -1,7 +1,7 @@
 """What was found for one head: its cross-validation, and its fit on all judgements."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Generic
+from typing import Any, Final, Generic
 
 import numpy as np
 
@@ -9,6 +9,9 @@ from stream_app.adaptation.choosing import MIN_RATINGS, Fitted, Method, ModelT, 
 from stream_app.adaptation.crossvalidation import MIN_COUNSELLORS, Validation, validate
 from stream_app.adaptation.fitting import HeadData
 from stream_app.adaptation.thresholds import fit_abstention
+
+MIN_RATERS: Final = 2
+"""With one rater the bundle would learn that person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +41,30 @@ class HeadResult(Generic[ModelT]):
         """In words."""
         if self.problem is not None:
             return self.problem
-        return "adapted" if self.passes else "as shipped: no certain gain"
+        if self.passes or self.validation is None:
+            return "adapted"
+        missing = self.validation.missing
+        more = "" if missing is None else f"; about {missing} more ratings may tell"
+        if self.validation.gains and not self.validation.agrees:
+            return f"as shipped: people and bundle agree no more than by chance{more}"
+        return f"as shipped: no certain gain{more}"
 
 
-def evaluated(data: HeadData, method: Method[Any, ModelT]) -> HeadResult[ModelT]:
-    """Cross-validate and fit one head."""
+def evaluated(
+    data: HeadData, method: Method[Any, ModelT], raters: int = MIN_RATERS
+) -> HeadResult[ModelT]:
+    """Cross-validate and fit one head; ``raters``: how many people judged."""
     rated = data.rows(~data.disputed)
     counsellors = len(np.unique(rated.group))
     result: HeadResult[ModelT] = HeadResult(
         data.head, len(rated), len(data) - len(rated), counsellors
     )
     if len(rated) < MIN_RATINGS:
-        return replace(result, problem=f"as shipped: fewer than {MIN_RATINGS} ratings")
+        return replace(result, problem=_too_few(MIN_RATINGS, len(rated), "ratings"))
     if counsellors < MIN_COUNSELLORS:
-        return replace(result, problem=f"as shipped: fewer than {MIN_COUNSELLORS} counsellors")
+        return replace(result, problem=_too_few(MIN_COUNSELLORS, counsellors, "counsellors"))
+    if raters < MIN_RATERS:
+        return replace(result, problem=_too_few(MIN_RATERS, raters, "raters"))
     validation = validate(data, method)
     right = validation.labels == rated.target.argmax(axis=-1)
     return replace(
@@ -60,3 +73,7 @@ def evaluated(data: HeadData, method: Method[Any, ModelT]) -> HeadResult[ModelT]
         fitted=learn(data, method),
         abstain_below=fit_abstention(validation.predicted.max(axis=-1), right),
     )
+
+
+def _too_few(least: int, known: int, what: str) -> str:
+    return f"as shipped: fewer than {least} {what}, {least - known} missing"

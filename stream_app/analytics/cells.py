@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from functools import cache
+from statistics import NormalDist
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -21,6 +22,7 @@ from stream_app.analytics.hidden_cells import (
     Key,
     Size,
     hidden,
+    hidden_further,
 )
 from stream_app.contracts.events import Role
 from stream_app.core.reporting_months import end_of
@@ -33,6 +35,7 @@ from stream_app.store.tables import (
 )
 
 _r: Final = rollup_sessions.c
+_COUNTS: Final = ("sessions", "turns", "counsellor_turns")
 _KEYS: Final = ("start", "team", "domain", "cohort", "counsellor")
 _NOTHING: Final[dict[str, Any]] = {"team": "", "domain": "", "cohort": 0, "counsellor": ""}
 
@@ -100,7 +103,7 @@ def _of_kind(connection: Connection, kind: Kind, month: date) -> Iterator[Cell]:
         clients, counsellors = people[(*key.values(), found["bundle"])]
         row = {
             **dated,
-            **{name: int(found[name]) for name in ("sessions", "turns", "counsellor_turns")},
+            **{name: int(found[name]) for name in _COUNTS},
             "clients": clients,
             "counsellors": counsellors,
             "hidden": False,
@@ -109,9 +112,9 @@ def _of_kind(connection: Connection, kind: Kind, month: date) -> Iterator[Cell]:
             {
                 **dated,
                 "measure": name,
-                "n": found[f"n_{name}"],
+                "n": int(found[f"n_{name}"]),
                 "total": int(found[f"total_{name}"]),
-                "squares": int(found[f"squares_{name}"]),
+                "squares": _squares(found, name, kind),
                 "hidden": False,
             }
             for name in ROLLED_UP
@@ -136,30 +139,96 @@ def _key_names(kind: Kind) -> dict[str, str]:
 
 @cache
 def _sums(kind: Kind) -> sa.Select[Any]:
-    """What the sessions of a kind's cells add up to; built once, as it has many columns."""
+    """What the sessions of a kind's cells add up to; built once, as it has many columns.
+
+    Summed by counsellor first, whose sessions are alike: ``apart_`` and ``both_`` are the sums of
+    each counsellor's squared number and of that times the total, ``alike_`` of squared totals.
+    """
     source, keys = _source(kind)
-    sums = [
-        column
-        for name in ROLLED_UP
-        for column in (
-            sa.func.count(_r[name]).label(f"n_{name}"),
-            sa.func.coalesce(sa.func.sum(_r[name]), 0).label(f"total_{name}"),
-            sa.func.coalesce(sa.func.sum(_r[name] * _r[name]), 0).label(f"squares_{name}"),
-        )
-    ]
-    counts = (
-        sa.func.count().label("sessions"),
-        sa.func.sum(_r.turns).label("turns"),
-        sa.func.sum(_r.counsellor_turns).label("counsellor_turns"),
+    speakers = session_speakers.alias("speakers_of_month")
+    one = (
+        sa.select(speakers.c.session_id, sa.func.min(speakers.c.speaker).label("person"))
+        .join(rollup_sessions, _r.session_id == speakers.c.session_id)
+        .where(_r.month == sa.bindparam("month"), speakers.c.role == Role.COUNSELLOR.value)
+        .group_by(speakers.c.session_id)
+        .subquery("one")
     )
     grouped = [*keys.values(), _r.bundle]
-    return (
-        sa.select(*grouped, *counts, *sums)
-        .select_from(source)
+    by_person = (
+        sa.select(
+            *grouped,
+            one.c.person,
+            sa.func.count().label("sessions"),
+            sa.func.sum(_r.turns).label("turns"),
+            sa.func.sum(_r.counsellor_turns).label("counsellor_turns"),
+            *(
+                column
+                for name in ROLLED_UP
+                for column in (
+                    sa.func.count(_r[name]).label(f"n_{name}"),
+                    sa.func.coalesce(sa.func.sum(_r[name]), 0).label(f"total_{name}"),
+                    sa.func.coalesce(sa.func.sum(_r[name] * _r[name]), 0).label(f"squares_{name}"),
+                )
+            ),
+        )
+        .select_from(source.outerjoin(one, one.c.session_id == _r.session_id))
         .where(_r.month == sa.bindparam("month"))
-        .group_by(*grouped)
-        .order_by(*grouped)
+        .group_by(*grouped, one.c.person)
+        .subquery("by_person")
     )
+    some = by_person.c
+    of = [some[column.name] for column in grouped]
+    return (
+        sa.select(
+            *of,
+            *(sa.func.sum(some[name]).label(name) for name in _COUNTS),
+            *(column for name in ROLLED_UP for column in _of_measure(some, name)),
+        )
+        .group_by(*of)
+        .order_by(*of)
+    )
+
+
+def _of_measure(some: Any, name: str) -> Iterator[sa.ColumnElement[Any]]:
+    n, total = some[f"n_{name}"], sa.cast(some[f"total_{name}"], sa.Numeric)
+    yield sa.func.sum(n).label(f"n_{name}")
+    yield sa.func.sum(some[f"total_{name}"]).label(f"total_{name}")
+    yield sa.func.sum(some[f"squares_{name}"]).label(f"squares_{name}")
+    yield sa.func.sum(sa.case((n > 0, 1), else_=0)).label(f"people_{name}")
+    yield sa.func.sum(n * n).label(f"apart_{name}")
+    yield sa.func.sum(n * total).label(f"both_{name}")
+    yield sa.func.sum(total * total).label(f"alike_{name}")
+
+
+def _squares(found: Mapping[Any, Any], name: str, kind: Kind) -> int:
+    """The sum of squares that gives an interval clustered by counsellor.
+
+    The views take sessions for independent. Where a cell is about several counsellors, the sum is
+    chosen so that the interval there is Student's with the variance between counsellors.
+    """
+    n, total, squares, people, apart, both, alike = (
+        int(found[f"{part}_{name}"])
+        for part in ("n", "total", "squares", "people", "apart", "both", "alike")
+    )
+    if people < 2 or kind.name == OF_A_COUNSELLOR:
+        return squares
+    between = alike * n * n - 2 * total * both * n + total * total * apart
+    # between / n^2: the sum of squared deviations of counsellors' sums from what n predicts
+    reach = _wider(people - 1) * people / (people - 1)
+    clustered = total * total / n + reach * between * (n - 1) / n**3
+    return max(squares, round(clustered))
+
+
+@cache
+def _wider(freedom: int) -> float:
+    """Squared ratio of Student's 97.5 % quantile to the normal one (Cornish and Fisher)."""
+    z = NormalDist().inv_cdf(0.975)
+    parts = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return float((1 + sum(each / freedom**at for at, each in enumerate(parts, 1)) / z) ** 2)
 
 
 @cache
@@ -226,8 +295,7 @@ def _hide(cells: Sequence[Cell]) -> None:
             if key not in gone and mean["n"] < FEWEST_CLIENTS:
                 rare[mean["measure"]].add(key)
     for measure, keys in rare.items():
-        also = hidden(sizes, sums, gone | keys)
-        for key in also:
+        for key in hidden_further(sizes, sums, gone, keys):
             for mean in by_key[key].means:
                 mean["hidden"] |= mean["measure"] == measure
 

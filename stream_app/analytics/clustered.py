@@ -54,8 +54,12 @@ class Fit:
     clusters: int
 
 
-def gee(y: Any, design: pd.DataFrame, clusters: Any, family: str = "gaussian") -> Fit:
+def gee(
+    y: Any, design: pd.DataFrame, clusters: Any, family: str = "gaussian", *, weights: Any = None
+) -> Fit:
     """Fit a marginal model; constant and collinear columns of the design are left out.
+
+    ``weights``: of the rows of a linear model, one each by default.
 
     Raises:
         NotEstimable: too few clusters, or no variation to estimate from.
@@ -68,7 +72,8 @@ def gee(y: Any, design: pd.DataFrame, clusters: Any, family: str = "gaussian") -
     if np.ptp(outcome) == 0:
         raise NotEstimable("not enough data: the outcome is the same everywhere")
     exog = _independent(design)
-    model = GLM(outcome, exog.to_numpy(), family=FAMILIES[family]())
+    root = np.ones(len(outcome)) if weights is None else np.sqrt(np.asarray(weights, dtype=float))
+    model = GLM(outcome * root, exog.to_numpy() * root[:, None], family=FAMILIES[family]())
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:

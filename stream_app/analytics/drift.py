@@ -1,8 +1,12 @@
 """Question 6: have the data or the model's behaviour shifted?
 
-Compares a current period with what came before under the same bundle: the population stability
-index of every head's labels, of lengths and of languages; abstention; calibration against ratings
-and outcomes; and what a change of the model did to the index.
+Compares a current period with the half year before it under the same bundle: the population
+stability index of every head's labels, of lengths and of languages; abstention; calibration against
+ratings and outcomes; and what a change of the model did to the index.
+
+A warning is about a change: of a size that matters, beyond chance, and in the current period. What
+has always been so, or changed before the period compared, is shown and gives none; so a change is
+called for as long as it is new, not for ever.
 
 The index is corrected for the sample size (with few turns it is large by chance: Yurdakul & Naranjo
 2020), and its test resamples counsellors, because their turns are alike.
@@ -38,11 +42,14 @@ from stream_app.contracts.events import OutcomeKind
 QUESTION: Final = "drift"
 DAYS: Final = 28
 """Length of the current period where no date is given."""
+BASELINE: Final = 182
+"""Days before the current period that it is compared with."""
 AROUND: Final = 60
 """Days before and after a change of the model that are compared."""
-MODERATE: Final = 0.1
-LARGE: Final = 0.25
-"""Conventional thresholds of the index."""
+SMALLEST: Final = 0.025
+"""Of the index: what a shift of half a logit makes of a label with a share of a tenth."""
+SMALLEST_SHARE: Final = 0.03
+"""Of a change of abstention or calibration, and of the index at a change of the model."""
 DRAWS: Final = 2000
 DECILES: Final = 10
 DISSATISFIED: Final = 3.0
@@ -50,14 +57,17 @@ DISSATISFIED: Final = 3.0
 INDEX: Final = "population stability index"
 ABSTENTION: Final = "change of the share of abstained turns"
 CALIBRATION: Final = "observed minus predicted"
+RECALIBRATION: Final = "change of observed minus predicted"
 BREAK: Final = "change within counsellors at a change of the model"
+TO: Final = " to "
 SIGNIFICANT: Final = 0.05
 TEXTS: Final = Texts(
     title="Drift and data health",
     about=(
-        "Index below 0.1: stable; 0.1 to 0.25: look; above: investigate before reading trends. "
-        "Drift says that something changed (clients, counsellors, transcription, the model), not "
-        "that scores are wrong; calibration says whether they are."
+        "Index below 0.025: stable; 0.025 to 0.25: look if beyond chance; above: investigate "
+        "before reading trends. A warning is about something new: a change since the current "
+        "period began. Drift says that something changed (clients, counsellors, transcription, "
+        "the model), not that scores are wrong; calibration says whether they are."
     ),
     method=(
         "Population stability index of label shares (abstained is a label; lengths by the "
@@ -92,7 +102,7 @@ def analyse(
     made = [
         *_indexes(part, periods, seed),
         *_abstentions(part, periods),
-        *_calibration(part),
+        *_calibration(part, periods),
         *_breaks(frames.sessions),
     ]
     estimates = corrected(made)
@@ -101,7 +111,11 @@ def analyse(
         estimates=estimates,
         curves=[*_reliability(part), *_risk_reliability(part)],
         notes=[periods.note],
-        warnings=[_warning(each) for each in estimates if is_warning(each)],
+        warnings=[
+            _warning(each, periods)
+            for each in estimates
+            if is_warning(each) and not _is_past(each, frames.sessions, periods)
+        ],
     )
 
 
@@ -111,30 +125,41 @@ def periods_of(sessions: pd.DataFrame, at: datetime | None) -> Periods:
     start = pd.Timestamp(at) if at is not None else last - pd.Timedelta(days=DAYS)
     now = sessions[sessions["started_at"] >= start]
     bundle = str(now["bundle"].mode().iloc[0]) if len(now) else str(sessions["bundle"].iloc[-1])
+    baseline = start - pd.Timedelta(days=BASELINE)
     same = sessions[sessions["bundle"] == bundle]
-    before = same[same["started_at"] < start]
+    before = same[(same["started_at"] < start) & (same["started_at"] >= baseline)]
     current = set(same.loc[same["started_at"] >= start, "session_id"])
     day = f"{start:%Y-%m-%d}"
     if len(before):
-        note = f"Sessions since {day} compared with earlier ones under {bundle}."
+        note = f"Sessions since {day} compared with those of the half year before under {bundle}."
         return Periods(start, set(before["session_id"]), current, note)
-    earlier = sessions[sessions["started_at"] < start]
+    earlier = sessions[(sessions["started_at"] < start) & (sessions["started_at"] >= baseline)]
     note = (
-        f"Sessions since {day} under {bundle} compared with earlier ones under other models: "
+        f"Sessions since {day} under {bundle} compared with those of the half year before under "
+        "other models: "
         "shifts include the change of the model."
     )
     return Periods(start, set(earlier["session_id"]), current, note)
 
 
 def is_warning(each: Estimate) -> bool:
-    """An index that is moderate or more, or another change, beyond chance."""
+    """A change beyond chance and of a size that matters."""
     if each.value is None or each.p_adjusted is None or each.p_adjusted >= SIGNIFICANT:
         return False
-    return each.name != INDEX or each.value >= MODERATE
+    return abs(each.value) >= (SMALLEST if each.name == INDEX else SMALLEST_SHARE)
 
 
-def _warning(each: Estimate) -> str:
-    return f"{each.measure}, {each.group}: {each.name} {each.value:.2f}"
+def _is_past(each: Estimate, sessions: pd.DataFrame, periods: Periods) -> bool:
+    """Whether it is about a change of the model before the current period."""
+    if each.name != BREAK:
+        return False
+    newer = each.group.rpartition(TO)[2]
+    return bool(sessions.loc[sessions["bundle"] == newer, "started_at"].min() < periods.at)
+
+
+def _warning(each: Estimate, periods: Periods) -> str:
+    since = f"since {periods.at:%Y-%m-%d}"
+    return f"{each.measure}, {each.group}: {each.name} {each.value:.2f} {since}"
 
 
 def _indexes(part: Frames, periods: Periods, seed: int) -> Iterator[Estimate]:
@@ -257,24 +282,33 @@ def _risks(frames: Frames) -> list[str]:
     return sorted(name for name in frames.sessions.columns if name.startswith(RISK))
 
 
-def _calibration(frames: Frames) -> Iterator[Estimate]:
-    """Mean of observed minus predicted: 0 for a calibrated model."""
+def _calibration(frames: Frames, periods: Periods) -> Iterator[Estimate]:
+    """Mean of observed minus predicted, 0 for a calibrated model; and its change."""
     for head, some in rated_table(frames).groupby("head"):
         measure = f"probability of {str(head).replace('_', ' ')}, against ratings"
-        yield from _in_the_large(some, some["right"] - some["probability"], measure)
+        yield from _in_the_large(some, some["right"] - some["probability"], measure, periods)
     for risk in _risks(frames):
         some = risk_table(frames, risk)
         measure = f"risk {risk.removeprefix(RISK)}, against ratings below {DISSATISFIED:.0f}"
-        yield from _in_the_large(some, some["bad"] - some[risk], measure)
+        yield from _in_the_large(some, some["bad"] - some[risk], measure, periods)
 
 
-def _in_the_large(some: pd.DataFrame, gap: pd.Series, measure: str) -> Iterator[Estimate]:
+def _in_the_large(
+    some: pd.DataFrame, gap: pd.Series, measure: str, periods: Periods
+) -> Iterator[Estimate]:
     if some.empty:
         return
     base = blank(some, measure, ALL, "share")
     fit = partial(gee, gap, pd.DataFrame(index=some.index), some["counsellor"])
     for each in estimated(fit, {"intercept": CALIBRATION}, base):
-        yield each.checked(size_of(some))
+        yield replace(each, p=None).checked(size_of(some))
+    now = some["session_id"].isin(periods.current)
+    if any(size_of(side).too_small for side in (some[now], some[~now])):
+        few = "not enough data in one of the periods"
+        yield replace(base, name=RECALIBRATION, problem=few, n=None, counsellors=None)
+        return
+    change = partial(gee, gap, now.astype(float).to_frame("now"), some["counsellor"])
+    yield from estimated(change, {"now": RECALIBRATION}, base)
 
 
 def _breaks(sessions: pd.DataFrame) -> Iterator[Estimate]:
@@ -289,7 +323,7 @@ def _breaks(sessions: pd.DataFrame) -> Iterator[Estimate]:
             continue
         design = pd.DataFrame({"newer": (some["bundle"] == newer).astype(float)})
         split = decomposed(design, some["counsellor"])
-        base = blank(some, "empathy_index", f"{older} to {newer}", "index (0-1)")
+        base = blank(some, "empathy_index", f"{older}{TO}{newer}", "index (0-1)")
         fit = partial(gee, some["empathy_index"], split, some["counsellor"])
         for each in estimated(fit, {"newer:within": BREAK}, base):
             yield each.checked(size_of(some))

@@ -2,7 +2,12 @@
 
 By channel, language tag (a proxy of dialect) and, where a file of self-declared attributes is
 configured, the client's attribute. Rates have intervals, differences from all others are tested,
-and a subgroup about too few people gets "not enough data" and no figure.
+and a subgroup about too few people gets "not enough data" and no figure; nor do others whose
+figures would be its complement.
+
+Where few things happened, a variance from the data says nothing (none at all: it is 0). Then rates
+have Wilson intervals and differences Newcombe's with Fisher's exact test, of numbers divided by how
+much alike a counsellor's rows are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +16,8 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
+from scipy.stats import fisher_exact
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from stream_app.analytics.clustered import NotEstimable, gee
 from stream_app.analytics.expressed_perceived import corrected
@@ -20,10 +27,16 @@ from stream_app.analytics.head_labels import ABSTAINED, HEAD
 from stream_app.analytics.result import Analysis, Context, Estimate, Texts, hidden_groups
 from stream_app.analytics.service_levels import PRECISION, alert_table
 from stream_app.contracts.events import Role
+from stream_app.core.suppression import CellSize
 
 QUESTION: Final = "fairness"
 NOT_ENOUGH: Final = "not enough data"
 FEWEST_ROWS: Final = 30
+FEWEST_EVENTS: Final = 10
+"""Of either kind, below which intervals do not come from the variance in the data."""
+SIGNIFICANT: Final = 0.05
+MARGIN: Final = 0.05
+"""A difference below it is small, however certain."""
 RATE: Final = "rate"
 DIFFERENCE: Final = "difference from all others"
 TEXTS: Final = Texts(
@@ -35,8 +48,9 @@ TEXTS: Final = Texts(
     ),
     method=(
         "Means of 0/1 clustered by counsellor (generalised estimating equations, Mancl-DeRouen "
-        "covariance, Student's t; intervals cut at 0 and 1); Holm's correction over all "
-        "differences. Figures need 30 rows, 11 clients and 5 counsellors."
+        "covariance, Student's t; intervals cut at 0 and 1); where fewer than 10 happened, or did "
+        "not happen, Wilson and Newcombe intervals and Fisher's test of effective numbers; Holm's "
+        "correction over all differences. Figures need 30 rows, 11 clients and 5 counsellors."
     ),
     source="the practice of clustered rates; no single paper",
 )
@@ -65,10 +79,23 @@ def analyse(
     estimates = [
         each for rate in rates for grouping in groupings for each in _by_group(rate, grouping)
     ]
+    estimates = corrected(estimates)
     notes = ["The language tag stands for dialect only as far as platforms set it."]
     if not attributes:
         notes.append("No file of self-declared attributes is configured.")
-    return replace(found, estimates=corrected(estimates), notes=notes)
+    notes += [
+        f"{each.measure}, {each.group}: certain but small, less than {MARGIN:.0%}."
+        for each in estimates
+        if _is_small(each)
+    ]
+    return replace(found, estimates=estimates, notes=notes)
+
+
+def _is_small(each: Estimate) -> bool:
+    """Whether even the interval's far end is within the margin, although 0 is outside of it."""
+    if each.name != DIFFERENCE or each.p_adjusted is None or each.p_adjusted >= SIGNIFICANT:
+        return False
+    return max(abs(each.low or 0.0), abs(each.high or 0.0)) < MARGIN
 
 
 def _rates(frames: Frames, sessions: pd.DataFrame) -> Iterator[Rate]:
@@ -97,40 +124,89 @@ def _by_group(rate: Rate, grouping: str) -> Iterator[Estimate]:
     parts = {str(name): part for name, part in rows.groupby(grouping)}
     if len(parts) < 2:
         return
-    gone = hidden_groups({name: size_of(part) for name, part in parts.items()}, size_of(rows))
+    withheld = _withheld(parts, rows)
+    alike = _alike(rows, rate.column)
     for name, part in parts.items():
         group = f"{grouping} {name}"
-        if name in gone or len(part) < FEWEST_ROWS:
-            yield replace(
-                blank(part, rate.name, group, "share"),
-                name=RATE,
-                problem=NOT_ENOUGH,
-                n=None,
-                counsellors=None,
-            )
-            continue
         base = blank(part, rate.name, group, "share")
-        yield _mean(part, rate.column, base)
-        if not gone and (len(parts) > 2 or name == min(parts)):
-            yield _difference(rows, rate.column, (rows[grouping].astype(str) == name), base)
+        if name in withheld:
+            yield replace(base, name=RATE, problem=NOT_ENOUGH, n=None, counsellors=None)
+            continue
+        yield _mean(part[rate.column], part["counsellor"], alike, base)
+        if not withheld and (len(parts) > 2 or name == min(parts)):
+            inside = rows[grouping].astype(str) == name
+            yield _difference(rows, rate.column, inside, alike, base)
 
 
-def _mean(part: pd.DataFrame, column: str, base: Estimate) -> Estimate:
+def _withheld(parts: Mapping[str, pd.DataFrame], rows: pd.DataFrame) -> set[str]:
+    """Groups without a figure: too small, or the complement of one that is.
+
+    A group of few rows counts as one of few people, so that another one is withheld with it.
+    """
+    few = CellSize(1, 1)
+    sizes = {
+        name: size_of(part) if len(part) >= FEWEST_ROWS else few for name, part in parts.items()
+    }
+    return hidden_groups(sizes, size_of(rows))
+
+
+def _alike(rows: pd.DataFrame, column: str) -> float:
+    """How many rows of a counsellor say as much as one that is independent; at least 1."""
+    happened = rows[column]
+    spread = float(happened.mean() * (1 - happened.mean())) / max(len(rows), 1)
+    people = rows.groupby("counsellor")[column].agg(["sum", "size"])
+    if spread == 0 or len(people) < 2:
+        return 1.0
+    apart = people["sum"] - people["size"] * happened.mean()
+    clustered = float((apart**2).sum()) * len(people) / (len(people) - 1) / len(rows) ** 2
+    return max(1.0, clustered / spread)
+
+
+def _is_rare(happened: pd.Series) -> bool:
+    return bool(min(happened.sum(), len(happened) - happened.sum()) < FEWEST_EVENTS)
+
+
+def _mean(happened: pd.Series, people: pd.Series, alike: float, base: Estimate) -> Estimate:
+    value = float(happened.mean())
+    if _is_rare(happened):
+        low, high = proportion_confint(
+            happened.sum() / alike, len(happened) / alike, method="wilson"
+        )
+        return replace(base, name=RATE, value=value, low=float(low), high=float(high))
     try:
-        term = gee(part[column], pd.DataFrame(index=part.index), part["counsellor"]).terms[
-            "intercept"
-        ]
+        term = gee(happened, pd.DataFrame(index=happened.index), people).terms["intercept"]
     except NotEstimable as problem:
         return replace(base, name=RATE, problem=str(problem))
     low, high = max(0.0, term.low), min(1.0, term.high)
-    return replace(base, name=RATE, value=term.value, low=low, high=high)
+    return replace(base, name=RATE, value=value, low=low, high=high)
 
 
-def _difference(rows: pd.DataFrame, column: str, inside: pd.Series, base: Estimate) -> Estimate:
-    design = pd.DataFrame({"inside": np.asarray(inside, dtype=float)}, index=rows.index)
+def _difference(
+    rows: pd.DataFrame, column: str, inside: pd.Series, alike: float, base: Estimate
+) -> Estimate:
     found = replace(base, name=DIFFERENCE, n=len(rows), counsellors=rows["counsellor"].nunique())
+    sides = rows.loc[inside, column], rows.loc[~inside, column]
+    if any(_is_rare(side) for side in sides):
+        return _rare_difference(found, *sides, alike)
+    design = pd.DataFrame({"inside": np.asarray(inside, dtype=float)}, index=rows.index)
     try:
         term = gee(rows[column], design, rows["counsellor"]).terms["inside"]
     except (NotEstimable, KeyError):
         return replace(found, problem=NOT_ENOUGH)
     return replace(found, value=term.value, low=term.low, high=term.high, p=term.p)
+
+
+def _rare_difference(found: Estimate, one: pd.Series, other: pd.Series, alike: float) -> Estimate:
+    """Newcombe's interval and Fisher's test, of numbers as if rows were independent."""
+    counts = [side.sum() / alike for side in (one, other)]
+    sizes = [len(side) / alike for side in (one, other)]
+    low, high = confint_proportions_2indep(
+        counts[0], sizes[0], counts[1], sizes[1], method="newcomb", compare="diff"
+    )
+    table = [
+        [round(count), max(0, round(size - count))]
+        for count, size in zip(counts, sizes, strict=True)
+    ]
+    value = float(one.mean() - other.mean())
+    p = float(fisher_exact(table).pvalue)
+    return replace(found, value=value, low=float(low), high=float(high), p=p)

@@ -19,6 +19,16 @@ from statsmodels.tools import add_constant
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
 from stream_app.analytics.clustered import Fit, NotEstimable, Term, dummies, gee, terms
+from stream_app.analytics.common_time import (
+    CANDIDATE,
+    Design,
+    Fitted,
+    Panel,
+    confounders,
+    season,
+    too_short,
+    weeks_from,
+)
 from stream_app.analytics.frames import Frames
 from stream_app.analytics.groups import (
     begin,
@@ -50,24 +60,34 @@ MEASURES: Final = {
 TEXTS: Final = Texts(
     title="Empathy over time",
     about=(
-        "Change within counsellors is how the same people change per month since joining. The "
-        "pooled trend also contains who stays: where the less empathic leave, it rises although "
+        "Change within counsellors is how the same people change per month since joining, beyond "
+        "the season, the mix of channels and domains, and what all share in a week. The "
+        "pooled trends also contain who stays: where the less empathic leave, they rise although "
         "nobody changes. Associations, not effects; not a performance rating."
     ),
     method=(
-        "Unit: mean of a counsellor's sessions in a month since joining. Generalised estimating "
-        "equations, independence working correlation, months and models split into deviations "
-        "from the counsellor's mean and the mean itself; Mancl-DeRouen covariance clustered by "
-        "counsellor, t intervals. Bands: bootstrap over counsellors. Check: a mixed model with "
-        "random intercepts."
+        "Change: sessions within counsellors, with shared effects of weeks (autoregression of "
+        "first order, restricted likelihood), a yearly wave, and Mancl-DeRouen covariance by "
+        "counsellor; t intervals. Means, difference between counsellors and pooled trends: "
+        "generalised estimating equations, clustered by counsellor. Bands: bootstrap over "
+        "counsellors. Check: a mixed model with random intercepts, of which the value counts."
     ),
     source="Sharma et al. 2020, section 7 (1) and appendix C",
 )
 WITHIN: Final = "change per month within counsellors"
 BETWEEN: Final = "difference per month of mean tenure between counsellors"
-POOLED: Final = "trend per month of all sessions pooled (includes who stays)"
+POOLED: Final = "trend per month, each session counts once (includes who stays)"
+POOLED_PEOPLE: Final = "trend per month, each counsellor counts once (includes who stays)"
 MIXED: Final = "change per month within counsellors, mixed model"
 MEAN: Final = "mean"
+FEWEST_DAYS: Final = 182
+STEPS_EVERY: Final = 4
+"""Weeks from one date to the next where a sudden change is looked for."""
+AT_LEAST: Final = 8
+"""Weeks that these dates keep from both ends."""
+SIGNIFICANT: Final = 0.05
+CLEAR: Final = 0.005
+"""p-value of a sudden change that is there beside a steady one."""
 EPOCH: Final = pd.Timestamp(0, tz="UTC")
 
 
@@ -76,7 +96,7 @@ class Activity:
     """Minimum activity: the paper leaves out users with fewer posts or a shorter stay."""
 
     turns: int = 10
-    days: int = 365
+    days: int = FEWEST_DAYS
 
 
 def active(sessions: pd.DataFrame, activity: Activity) -> pd.Series:
@@ -115,7 +135,8 @@ def analyse(
         return replace(found, notes=notes)
     estimates = [each for name in measures for each in _estimates(everyone, chosen, name)]
     drawn = [curve for name in measures for curve in _curves(chosen, name, calendar)]
-    return replace(found, estimates=estimates, curves=drawn, notes=notes)
+    warnings = too_short(weeks_from(chosen["started_at"], EPOCH))
+    return replace(found, estimates=estimates, curves=drawn, notes=notes, warnings=warnings)
 
 
 def _longest(sessions: pd.DataFrame) -> str:
@@ -137,15 +158,22 @@ def _estimates(everyone: pd.DataFrame, chosen: pd.DataFrame, measure: str) -> It
         cells = monthly(part, measure)
         base = blank(part, measure, name, f"{unit} per month")
         level = estimated(partial(mean_fit, cells, measure), {"intercept": MEAN}, base)
-        yield from (replace(each, unit=unit) for each in level)
-        changes = {"months:within": WITHIN, "months:between": BETWEEN}
-        yield from estimated(partial(within_fit, cells, measure), changes, base)
+        yield from (replace(each, unit=unit, p=None) for each in level)
+        yield from estimated(partial(within_fit, part, measure), {"months": WITHIN}, base)
+        yield from estimated(
+            partial(between_fit, cells, measure), {"months:between": BETWEEN}, base
+        )
         if name == ALL:
             yield _mixed(base, cells, measure)
-            rest = everyone.dropna(subset=[measure])
-            pooled = partial(pooled_fit, monthly(rest, measure), measure)
-            base = blank(rest, measure, name, base.unit)
-            yield from estimated(pooled, {"months": POOLED}, base)
+            yield from _pooled(everyone.dropna(subset=[measure]), measure, base.unit)
+
+
+def _pooled(everyone: pd.DataFrame, measure: str, unit: str) -> Iterator[Estimate]:
+    """Both trends side by side: where they differ, a part of the counsellors makes the other."""
+    base = blank(everyone, measure, ALL, unit)
+    for fit, name in ((pooled_fit, POOLED), (people_fit, POOLED_PEOPLE)):
+        for each in estimated(partial(fit, everyone, measure), {"months": name}, base):
+            yield replace(each, p=None)
 
 
 def monthly(sessions: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -165,8 +193,41 @@ def decomposed(columns: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     return (columns - means).add_suffix(":within").join(means.add_suffix(":between"))
 
 
-def within_fit(cells: pd.DataFrame, measure: str) -> Fit:
-    """Terms ``months:within`` and ``months:between``, adjusted for the bundles.
+def within_fit(sessions: pd.DataFrame, measure: str) -> Fit:
+    """Term ``months``: the steady change of the same counsellors.
+
+    Raises:
+        NotEstimable: too little data, another explanation, or a change at one date.
+    """
+    weeks = weeks_from(sessions["started_at"], EPOCH)
+    design = Design(wanted=sessions[["months"]], others=confounders(sessions), season=season(weeks))
+    panel = Panel(sessions[measure], sessions["counsellor"], weeks)
+    fitted = panel.fit(design)
+    _check_steady(panel, design, fitted, weeks)
+    return fitted.fit
+
+
+def _check_steady(panel: Panel, design: Design, fitted: Fitted, weeks: pd.Series) -> None:
+    """A sudden change must not be told as a slope."""
+    steady = fitted.fit.terms["months"].p < SIGNIFICANT
+    clear: dict[int, float] = {}
+    for at in range(int(weeks.min()) + AT_LEAST, int(weeks.max()) - AT_LEAST + 1, STEPS_EVERY):
+        found = panel.tried(design, fitted, (weeks >= at).astype(float))
+        if not found:
+            continue
+        step = found[CANDIDATE].p
+        instead = steady and step < SIGNIFICANT <= found["months"].p
+        if step < CLEAR or instead:
+            clear[at] = step
+    if clear:
+        day = EPOCH + pd.Timedelta(weeks=min(clear, key=lambda at: clear[at]))
+        raise NotEstimable(
+            f"can't be told apart from a sudden change about {day:%Y-%m-%d} (service-levels --at)"
+        )
+
+
+def between_fit(cells: pd.DataFrame, measure: str) -> Fit:
+    """Terms ``months:within`` and ``months:between``, adjusted for the bundles; of months.
 
     Raises:
         NotEstimable: too few counsellors or no variation.
@@ -175,10 +236,17 @@ def within_fit(cells: pd.DataFrame, measure: str) -> Fit:
     return gee(cells[measure], decomposed(columns, cells["counsellor"]), cells["counsellor"])
 
 
-def pooled_fit(cells: pd.DataFrame, measure: str) -> Fit:
-    """The naive trend: term ``months``."""
-    columns = cells[["months"]].join(dummies(cells["bundle"], "bundle"))
-    return gee(cells[measure], columns, cells["counsellor"])
+def pooled_fit(sessions: pd.DataFrame, measure: str) -> Fit:
+    """The naive trend of sessions: term ``months``."""
+    columns = sessions[["months"]].join(dummies(sessions["bundle"], "bundle"))
+    return gee(sessions[measure], columns, sessions["counsellor"])
+
+
+def people_fit(sessions: pd.DataFrame, measure: str) -> Fit:
+    """The naive trend of counsellors: term ``months``; many sessions weigh no more than few."""
+    columns = sessions[["months"]].join(dummies(sessions["bundle"], "bundle"))
+    weights = 1 / sessions.groupby("counsellor")[measure].transform("size")
+    return gee(sessions[measure], columns, sessions["counsellor"], weights=weights)
 
 
 def mean_fit(cells: pd.DataFrame, measure: str) -> Fit:
@@ -222,9 +290,7 @@ def _mixed(base: Estimate, cells: pd.DataFrame, measure: str) -> Estimate:
         term = mixed_fit(cells, measure)
     except NotEstimable as problem:
         return replace(found, problem=str(problem))
-    return replace(
-        found, value=term.value, low=term.low, high=term.high, p=term.p, error=term.error
-    )
+    return replace(found, value=term.value, low=term.low, high=term.high, error=term.error)
 
 
 def _curves(chosen: pd.DataFrame, measure: str, calendar: bool) -> list[Curve]:

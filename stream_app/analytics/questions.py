@@ -39,6 +39,8 @@ class Asked:
         fewest_days: minimum stay of a counsellor.
         calendar: curves by calendar week instead of months since joining.
         at: date of a change (service levels), or begin of the current period (drift).
+        trained: the team that something happened to at that date (service levels); the others are
+            compared with it.
         attributes: self-declared, by pseudonym; None: not configured.
         archive: the folder of archived months.
     """
@@ -48,9 +50,10 @@ class Asked:
     until: datetime | None = None
     measures: tuple[str, ...] = ()
     fewest_turns: int = 10
-    fewest_days: int = 365
+    fewest_days: int = over_time.FEWEST_DAYS
     calendar: bool = False
     at: datetime | None = None
+    trained: str | None = None
     attributes: Mapping[str, str] | None = None
     archive: Path | None = None
 
@@ -83,7 +86,9 @@ def _over_time(found: Frames, context: Context, asked: Asked) -> Analysis:
 
 def _service_levels(found: Frames, context: Context, asked: Asked) -> Analysis:
     measures = asked.measures or service_levels.MEASURES
-    return service_levels.analyse(found, context, at=asked.at, measures=measures)
+    return service_levels.analyse(
+        found, context, at=asked.at, measures=measures, trained=asked.trained
+    )
 
 
 def _pairs(found: Frames, context: Context, asked: Asked) -> Analysis:

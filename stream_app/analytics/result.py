@@ -91,7 +91,7 @@ class Analysis:
     curves: list[Curve] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     warnings: Annotated[
-        list[str], Field(description="What an operator should look at; only of `drift`")
+        list[str], Field(description="What a reader of the figures should look at first")
     ] = field(default_factory=list)
 
 

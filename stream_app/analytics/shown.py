@@ -106,7 +106,7 @@ def _counsellor_week() -> View:
             Column("bundle", _TEXT, "c.bundle", "Joins `dim_bundle`; compare within one bundle"),
             Column("sessions", _INTEGER, "c.sessions", "Ended sessions that began in the week"),
             Column("clients", _INTEGER, "c.clients", "Different clients"),
-            *_measure("m"),
+            *_measure("m", "sessions as independent"),
         ),
         f"FROM rollup_cells AS c\nJOIN rollup_means AS m ON {same}\n"
         "LEFT JOIN rollup_counsellors AS j ON j.speaker = c.counsellor\n"
@@ -114,7 +114,7 @@ def _counsellor_week() -> View:
     )
 
 
-def _measure(table: str) -> tuple[Column, ...]:
+def _measure(table: str, of: str = "clustered by counsellor") -> tuple[Column, ...]:
     n, total = f"{table}.n", f"CAST({table}.total AS double precision)"
     mean = f"{total} / {n} / {SCALE}"
     squares = f"CAST({table}.squares AS double precision)"
@@ -128,7 +128,7 @@ def _measure(table: str) -> tuple[Column, ...]:
         Column("measure", _TEXT, f"{table}.measure", "As in `fact_session`; means of sessions"),
         Column("n", _INTEGER, n, "Sessions that have the measure"),
         Column("mean", _NUMBER, mean, "Mean over sessions, in the measure's unit"),
-        Column("low", _NUMBER, bound("-"), "95 % interval of the mean, sessions as independent"),
+        Column("low", _NUMBER, bound("-"), f"95 % interval of the mean, {of}"),
         Column("high", _NUMBER, bound("+"), "Its upper end; null with one session"),
     )
 

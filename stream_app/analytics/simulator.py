@@ -61,6 +61,16 @@ class World:
         alerts_by_phone: log odds ratio of an alert on the channel phone.
         errors_by_phone: further share of wrong model levels on the channel phone.
         rated: share of the counsellor turns that supervisors rated.
+        shocks: standard deviation of an effect on the mean level that all sessions of a week have.
+        lasting: correlation of the shocks of a week and the next.
+        season: height of a yearly wave of the mean level.
+        phone_level: difference of the mean level on the channel phone.
+        phone_leaves: month from which no session is on the phone; the share falls evenly until
+            then.
+        strays: sessions after the change of the model that the older one scored.
+        unequal: standard deviation of the logarithm of counsellors' numbers of sessions.
+        volume: factor of the number of sessions from the training on.
+        missing_weeks: share of weeks without any session.
     """
 
     seed: int = 1
@@ -91,6 +101,15 @@ class World:
     alerts_by_phone: float = 0.0
     errors_by_phone: float = 0.0
     rated: float = 0.05
+    shocks: float = 0.0
+    lasting: float = 0.7
+    season: float = 0.0
+    phone_level: float = 0.0
+    phone_leaves: float | None = None
+    strays: int = 0
+    unequal: float = 0.0
+    volume: float = 1.0
+    missing_weeks: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +156,12 @@ def _sessions(world: World, draw: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     joins = draw.uniform(0, world.joining_months, count)
     hazard = world.leaving * np.exp(world.leaving_by_level * person["own"].to_numpy())
     stays = np.minimum(draw.exponential(1 / hazard), world.months - joins)
-    many = draw.poisson(world.sessions_a_month * stays)
+    many = draw.poisson(world.sessions_a_month * stays * _busy(world))
     row = np.repeat(np.arange(count), many)
     at = joins[row] + draw.random(len(row)) * stays[row]
     frame = person.iloc[row].reset_index(drop=True)
     frame["month"] = at
+    frame = _thinned(world, frame)
     frame = frame.sort_values("month", ignore_index=True)
     size = len(frame)
     frame["session_id"] = [f"session-{number:06}" for number in range(size)]
@@ -151,14 +171,57 @@ def _sessions(world: World, draw: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     frame["client"] = [f"client-{number:05}" for number in client]
     frame["of_client"] = declared[client]
     frame["domain"] = np.where(draw.random(size) < 0.6, "counselling", "peer-support")
-    frame["channel"] = np.where(draw.random(size) < 0.7, "chat", "phone")
+    frame["channel"] = np.where(draw.random(size) < _chat_share(world, frame), "chat", "phone")
     frame["lang"] = np.where(draw.random(size) < 0.8, "en-GB", "en-IN")
     milliseconds = (frame["month"] * DAYS_A_MONTH * 86_400_000).round()
     frame["started_at"] = pd.Timestamp(world.begins) + pd.to_timedelta(milliseconds, unit="ms")
     newer = frame["month"] >= (np.inf if world.new_model is None else world.new_model)
     frame["bundle"] = np.where(newer, "synthetic-2", "synthetic-1")
+    if world.strays:
+        late = _own_draw(world, 2).choice(np.flatnonzero(newer), world.strays, replace=False)
+        frame.loc[late, "bundle"] = "synthetic-1"
     joined = frame.groupby("counsellor")["started_at"].min()
     return with_joining(frame, joined.to_dict()), person
+
+
+def _own_draw(world: World, number: int) -> Any:
+    """Random numbers of one effect, so that worlds without it stay as they are."""
+    return np.random.default_rng([world.seed, number])
+
+
+def _busy(world: World) -> Any:
+    """Factor of each counsellor's number of sessions."""
+    spread = world.unequal * _own_draw(world, 3).standard_normal(world.counsellors)
+    return np.exp(spread - world.unequal**2 / 2) * max(world.volume, 1.0)
+
+
+def _thinned(world: World, frame: pd.DataFrame) -> pd.DataFrame:
+    """Without the sessions that a change of the volume or a missing week takes away."""
+    draw = _own_draw(world, 4)
+    most = max(world.volume, 1.0)
+    share = np.where(_since(frame["month"], world.training) > 0, world.volume / most, 1 / most)
+    week = np.floor(frame["month"] * DAYS_A_MONTH / 7).astype(int)
+    gone = draw.random(int(week.max()) + 1) < world.missing_weeks
+    return frame[(draw.random(len(frame)) < share) & ~gone[week]]
+
+
+def _chat_share(world: World, frame: pd.DataFrame) -> Any:
+    if world.phone_leaves is None:
+        return 0.7
+    return 0.3 + 0.7 * np.clip(frame["month"].to_numpy() / world.phone_leaves, 0, 1)
+
+
+def _common(world: World, month: Any) -> Any:
+    """What all sessions of a week share: shocks that last, and the season."""
+    week = np.floor(month * DAYS_A_MONTH / 7).astype(int)
+    draw = _own_draw(world, 1)
+    shocks = np.empty(int(week.max()) + 1)
+    shocks[0] = draw.standard_normal()
+    for place in range(1, len(shocks)):
+        fresh = np.sqrt(1 - world.lasting**2) * draw.standard_normal()
+        shocks[place] = world.lasting * shocks[place - 1] + fresh
+    phase = draw.uniform(0, 2 * np.pi)
+    return world.shocks * shocks[week] + world.season * np.sin(2 * np.pi * month / 12 + phase)
 
 
 def _bounded_normal(draw: Any, count: int) -> Any:
@@ -174,7 +237,9 @@ def _mean_level(world: World, frame: pd.DataFrame, draw: Any) -> Any:
     mean = world.level + world.between * frame["own"].to_numpy()
     mean = mean + slope * frame["months"].to_numpy()
     mean = mean + world.training_jump * _since(month, world.training)
-    mean = mean + world.new_model_shift * _since(month, world.new_model)
+    mean = mean + world.new_model_shift * (frame["bundle"] == "synthetic-2").to_numpy()
+    mean = mean + world.phone_level * (frame["channel"] == "phone").to_numpy()
+    mean = mean + _common(world, month)
     both = (frame["of_counsellor"] == "a") & (frame["of_client"] == "a")
     mean = mean + world.pair * both.to_numpy()
     return mean + draw.uniform(-SESSION_NOISE, SESSION_NOISE, len(frame))

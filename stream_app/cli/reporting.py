@@ -39,13 +39,19 @@ def analyse(
         list[str] | None, typer.Option(help="Only these measures; may be given several times.")
     ] = None,
     fewest_turns: Annotated[int, typer.Option(min=1, help="Minimum activity, in turns.")] = 10,
-    fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 365,
+    fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 182,
     calendar: Annotated[bool, typer.Option(help="Curves by calendar week.")] = False,
     at: Annotated[
         datetime | None,
         typer.Option(
             formats=DAY,
             help="service-levels: date of a change; drift: begin of the current period.",
+        ),
+    ] = None,
+    trained: Annotated[
+        str | None,
+        typer.Option(
+            help="service-levels: the team that --at concerns; the others are the comparison."
         ),
     ] = None,
     check: Annotated[
@@ -69,6 +75,8 @@ def analyse(
     known = QUESTIONS[question].measures
     if not set(measure or ()) <= set(known):
         raise typer.BadParameter(f"{question} has the measures {', '.join(known) or '(none)'}")
+    if trained is not None and (team is not None or at is None):
+        raise typer.BadParameter("--trained needs --at, and all teams")
     asked = Asked(
         scope=Scope(team=team),
         since=in_utc(since),
@@ -78,6 +86,7 @@ def analyse(
         fewest_days=fewest_days,
         calendar=calendar,
         at=in_utc(at),
+        trained=trained,
     )
     found = command.run(settings_for(), question, asked)
     if as_json:
@@ -95,7 +104,7 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The file to write.", dir_okay=False)
     ] = Path("rapport-report.html"),
-    fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 365,
+    fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 182,
 ) -> None:
     """Write one printable HTML file with curves, tables and analyses; see docs/analyses.md."""
     from stream_app import extras

@@ -131,7 +131,7 @@ def _heads(
         data = judgements.of_head(judged, spec, specs)
         if data is None:
             continue
-        result = evaluated(data, RECALIBRATION)
+        result = evaluated(data, RECALIBRATION, judged.raters)
         results.append(result)
         if result.passes and result.fitted is not None:
             changes[spec.name] = result.fitted.fit.recalibration(data)

@@ -44,7 +44,7 @@ class Wanted:
     team: str | None
     since: date
     until: date
-    fewest_days: int = 365
+    fewest_days: int = over_time.FEWEST_DAYS
     archive: Path | None = None
 
 

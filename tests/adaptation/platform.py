@@ -58,7 +58,7 @@ def bundle_folder(path: Path) -> Path:
 
 
 def fill(store: Store, sessions: int = 40, rule: Rule = strict, version: str | None = "v1") -> None:
-    """Commit ended sessions of eight counsellors, all of whose turns a supervisor has rated."""
+    """Commit ended sessions of eight counsellors, all of whose turns supervisors have rated."""
     rng = random.Random(7)
     for number in range(sessions):
         name = f"s-{number:03}"
@@ -81,9 +81,8 @@ def fill(store: Store, sessions: int = 40, rule: Rule = strict, version: str | N
     rate_all(store, rule, rng)
 
 
-def rate_all(store: Store, rule: Rule, rng: random.Random, name: str = "sue") -> None:
-    """Rate the final score of every counsellor turn."""
-    sue = judging.supervisor(store, name)
+def rate_all(store: Store, rule: Rule, rng: random.Random) -> None:
+    """Rate the final score of every counsellor turn: two supervisors, a half each."""
     score = tables.turn_scores
     query = (
         sa.select(score.c.session_id, score.c.seq, score.c[HEAD])
@@ -93,4 +92,6 @@ def rate_all(store: Store, rule: Rule, rng: random.Random, name: str = "sue") ->
     with store.reading() as connection:
         found = connection.execute(query).all()
     given = [Judgement(row[0], row[1], HEAD, rule(row[2], rng)) for row in found]
-    ratings.rate(store, sue.scope, sue.name, given)
+    for name, part in (("sue", given[::2]), ("ann", given[1::2])):
+        person = judging.supervisor(store, name)
+        ratings.rate(store, person.scope, person.name, part)

@@ -40,7 +40,7 @@ def test_stricter_raters_give_a_bundle_with_provenance_and_card(
     assert (found["parent"], found["parent_digest"]) == ("fake-1-fp32", before.digest)
     assert list(found["heads"]) == [HEAD]
     data = found["record"]["data"]
-    assert (data["ratings"], data["counsellors"], data["raters"]) == (240, 8, 1)
+    assert (data["ratings"], data["counsellors"], data["raters"]) == (240, 8, 2)
     assert found["record"]["heads"][HEAD]["log_loss_difference"][2] < 0
     assert found["record"]["command"][:2] == ["rapport", "adapt"]
     for name, raw in FILES.items():
@@ -50,7 +50,7 @@ def test_stricter_raters_give_a_bundle_with_provenance_and_card(
     card = (out / "MODEL_CARD.md").read_text("utf-8")
     assert "240 rated turns" in card
     assert card.endswith("# the parent's card\n")
-    for secret in ("spoken for nobody", "sue", "example.org"):
+    for secret in ("spoken for nobody", "sue", "ann ", "example.org"):
         assert secret not in card + (out / MANIFEST).read_text("utf-8")
 
 

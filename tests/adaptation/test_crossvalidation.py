@@ -1,14 +1,17 @@
 """Nested cross-validation, the gate, and figures that other libraries compute too."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from stream_app.adaptation.choosing import RECALIBRATION, folds, learn
 from stream_app.adaptation.crossvalidation import validate
-from stream_app.adaptation.estimates import clustered_mean, kappa
+from stream_app.adaptation.estimates import clustered_mean, kappa, rank_correlation
 from stream_app.adaptation.fitting import (
     Candidate,
     Family,
@@ -18,6 +21,7 @@ from stream_app.adaptation.fitting import (
     log_loss,
     unchanged,
 )
+from stream_app.adaptation.head_results import evaluated
 from stream_app.adaptation.thresholds import fit_abstention, fit_offsets
 from stream_app.inference.recalibration import recalibrated, softmax
 
@@ -54,6 +58,34 @@ def test_a_known_shift_is_found_and_passes_the_gate() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_raters_who_do_not_differ_do_not_pass(seed: int) -> None:
     assert not validate(data(120, [0.0, 0.0, 0.0], seed)).passes
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_raters_who_guess_do_not_pass(seed: int) -> None:
+    """How often each label is given can be learned from noise; agreement cannot."""
+    found = data(300, [0.0, 0.0, 0.0], seed)
+    guessed = np.random.default_rng(seed + 100).choice(3, size=300, p=[0.7, 0.2, 0.1])
+    noise = replace(found, target=np.eye(3)[guessed])
+    validation = validate(noise)
+    assert validation.gains
+    assert not validation.passes
+
+
+def test_a_head_says_how_many_ratings_and_raters_are_missing() -> None:
+    few = evaluated(data(5, [0.0, 0.0, 0.0]), RECALIBRATION)
+    assert few.verdict == "as shipped: fewer than 8 ratings, 3 missing"
+    alone = evaluated(data(100, [0.0, 0.0, 0.0]), RECALIBRATION, raters=1)
+    assert alone.verdict == "as shipped: fewer than 2 raters, 1 missing"
+
+
+def test_rank_correlation_is_that_of_scipy() -> None:
+    rng = np.random.default_rng(3)
+    score, group = rng.normal(size=200), np.repeat(np.arange(10), 20)
+    gold = (score + rng.normal(size=200) > 0).astype(int)
+    found = rank_correlation(score, gold, group)
+    assert found.value == pytest.approx(stats.spearmanr(score, gold).statistic)
+    assert 0 < found.low < found.value < found.high
+    assert np.isnan(rank_correlation(score, np.ones(200, dtype=int), group).low)
 
 
 @pytest.mark.parametrize("family", Family)

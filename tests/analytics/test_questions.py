@@ -219,12 +219,37 @@ def test_a_quiet_platform_gives_no_warning(quiet: Platform) -> None:
     assert any("Reliability of emotional reactions" in curve.title for curve in found.curves)
 
 
-def test_a_badly_calibrated_model_is_warned_about(quiet: Platform) -> None:
+def test_a_model_that_is_calibrated_worse_since_the_date_is_warned_about() -> None:
+    platform = simulate(replace(QUIET, rated=0.3))
+    at, frames = training(platform), platform.frames
+    late = set(frames.sessions.loc[frames.sessions["started_at"] >= at, "session_id"])
+    sure = frames.ratings.copy()
+    sure.loc[sure["session_id"].isin(late), "probability"] = 0.99
+    found = drift.analyse(replace(frames, ratings=sure), NOTHING, at=at)
+    measure = "probability of emotional reactions, against ratings"
+    assert (of(found, drift.RECALIBRATION, measure).high or 0) < 0
+    assert any("change of observed minus predicted" in line for line in found.warnings)
+    assert all(f"since {at:%Y-%m-%d}" in line for line in found.warnings)
+
+
+def test_a_miscalibration_that_was_always_there_is_shown_and_not_called(quiet: Platform) -> None:
     sure = quiet.frames.ratings.assign(probability=0.99)
     found = drift.analyse(replace(quiet.frames, ratings=sure), NOTHING, at=training(quiet))
     measure = "probability of emotional reactions, against ratings"
     assert (of(found, drift.CALIBRATION, measure).high or 0) < 0
-    assert any("observed minus predicted" in line for line in found.warnings)
+    assert of(found, drift.CALIBRATION, measure).p is None
+    assert found.warnings == []
+
+
+def test_a_model_change_is_called_while_it_is_new() -> None:
+    world = World(seed=3, counsellors=60, joining_months=4, new_model=12, new_model_shift=0.4)
+    frames = simulate(world).frames
+    at = world.begins + timedelta(days=12 * DAYS_A_MONTH)
+    soon = frames.of_sessions(
+        frames.sessions["started_at"] < pd.Timestamp(at) + pd.Timedelta("25D")
+    )
+    assert any(drift.BREAK in line for line in drift.analyse(soon, NOTHING).warnings)
+    assert not any(drift.BREAK in line for line in drift.analyse(frames, NOTHING).warnings)
 
 
 def test_a_change_of_the_model_is_reported_as_a_break() -> None:

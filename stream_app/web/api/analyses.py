@@ -65,7 +65,7 @@ def answer_question(
     ] = 10,
     fewest_days: Annotated[
         int, Query(ge=0, le=3650, description="Minimum stay of a counsellor, in days")
-    ] = 365,
+    ] = 182,
     calendar: Annotated[
         bool, Query(description="Curves by calendar week instead of months since joining")
     ] = False,
