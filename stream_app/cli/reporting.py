@@ -52,7 +52,14 @@ def analyse(
         bool, typer.Option(help="Exit with status 1 if there is a warning (drift).")
     ] = False,
     curves: Annotated[bool, typer.Option(help="Print the points of the curves, too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    form: Annotated[
+        Literal["table", "json", "csv", "md"],
+        typer.Option(
+            "--format",
+            help="json: everything; csv: estimates and curves; md: estimates as Markdown.",
+        ),
+    ] = "table",
 ) -> None:
     """Answer a question about the whole platform, with intervals; see docs/analyses.md."""
     from rich.console import Console
@@ -63,7 +70,10 @@ def analyse(
     from stream_app.analytics.questions import QUESTIONS, Asked
     from stream_app.commands import analyse as command
     from stream_app.store.queries.scope import Scope
+    from stream_app.web.analysis_files import FileFormat, encoded
 
+    if as_json and form not in ("table", "json"):
+        raise typer.BadParameter(f"--json and --format {form} exclude each other")
     if question not in QUESTIONS:
         raise typer.BadParameter(f"known questions: {', '.join(QUESTIONS)}")
     known = QUESTIONS[question].measures
@@ -80,10 +90,10 @@ def analyse(
         at=in_utc(at),
     )
     found = command.run(settings_for(), question, asked)
-    if as_json:
-        typer.echo(command.as_json(found))
-    else:
+    if form == "table" and not as_json:
         command.show(found, Console(), curves=curves)
+    else:
+        typer.echo(encoded(found, FileFormat("json" if as_json else form)), nl=form != "csv")
     raise typer.Exit(1 if check and found.warnings else 0)
 
 
