@@ -106,18 +106,34 @@ def report(
         Path, typer.Option("--output", "-o", help="The file to write.", dir_okay=False)
     ] = Path("rapport-report.html"),
     fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 365,
+    at: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=DAY, help="Date of a change; default: the last training of RAPPORT_MARKED_DAYS."
+        ),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="All curves and tables instead of two pages.")
+    ] = False,
 ) -> None:
-    """Write one printable HTML file with curves, tables and analyses; see docs/analyses.md."""
+    """Write one HTML file of two printed pages: what changed, how sure; see docs/analyses.md."""
     from stream_app import extras
 
     extras.require_analytics()
     from stream_app.commands import report as command
-    from stream_app.web.report import Wanted
+    from stream_app.web import report as every
+    from stream_app.web import summary
 
     if until < since:
         raise typer.BadParameter("--to is before --from")
-    wanted = Wanted(team, since.date(), until.date(), fewest_days)
-    size = command.run(settings_for(), wanted, output)
+    first, last = since.date(), until.date()
+    if full:
+        wanted = every.Wanted(team, first, last, fewest_days)
+        size = command.run_full(settings_for(), wanted, output)
+    else:
+        day = None if at is None else at.date()
+        about = summary.Wanted(team, first, last, day, fewest_days=fewest_days)
+        size = command.run(settings_for(), about, output)
     typer.echo(f"{output}: {size // 1024} KiB")
 
 

@@ -119,6 +119,7 @@ def examples(web: ScoredWeb) -> dict[str, str]:
         "place": "1",
         "name": "sue",
         "topic": "index",
+        "question": "service-levels",
         "version": "2",
     }
 
