@@ -76,7 +76,11 @@ for part in PARTS:
 __all__ = [
     "STATIC",
     "add_error_pages",
+    "answers",
+    "asked_questions",
+    "band_chart",
     "figures",
+    "formatting",
     "rendering",
     "router",
 ]
