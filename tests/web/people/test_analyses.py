@@ -96,8 +96,14 @@ def test_the_page_shows_the_figures_of_the_api(platform: Platform) -> None:
     rows = re.findall(r'<tr><th scope="row">([^<]*)</th><td>([^<]*)</td><td>([^<]*)</td>', page)
     table = {label: (value, ends) for label, value, ends in rows}
     for each in api["estimates"]:
+        if each["value"] is None:
+            assert each["problem"] in words(page)
+            continue
         value, ends = table[each["name"][0].upper() + each["name"][1:]]
         assert float(value.replace("−", "-")) == pytest.approx(each["value"], abs=0.0006)
+        if each["low"] is None:
+            assert ends == "–"
+            continue
         low, high = (float(end.replace("−", "-")) for end in ends.split(" to "))
         assert (low, high) == pytest.approx((each["low"], each["high"]), abs=0.0006)
 

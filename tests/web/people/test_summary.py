@@ -18,7 +18,7 @@ FILE = REPORT.replace("report?", "report/file?")
 
 
 def said(page: str) -> dict[str, str]:
-    answers = page.split('<dl class="said">')[1].split("</dl>")[0]
+    answers = page.split('<dl class="said">')[1].split("</dl>", maxsplit=1)[0]
     parts = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", answers)
     return {html.unescape(heading): html.unescape(text) for heading, text in parts}
 
