@@ -43,7 +43,7 @@ ASKED: Final = {
         measure="empathy_index",
     ),
     "associations": AskedQuestion(
-        "What goes with likes, replies, follows and ratings?", "Likes, replies, ratings"
+        "What goes with likes, replies, follows and ratings?", "Likes and ratings"
     ),
     "expressed-perceived": AskedQuestion(
         "Which intents go with being perceived as empathic?",

@@ -95,16 +95,23 @@ class Figure:
 
     @property
     def gaps(self) -> str:
-        """How many points have no value, and why; empty if all have one."""
-        points = [point for curve in self.curves for point in curve.points]
-        without = sum(point.value is None for point in points)
+        """How many periods have no value, and why; empty if all have one.
+
+        A week in which two models scored is one week, shown if either has a value.
+        """
+        known: dict[tuple[str, float], bool] = {}
+        for curve in self.curves:
+            for point in curve.points:
+                place = curve.group, point.x
+                known[place] = known.get(place, False) or point.value is not None
+        without = sum(not value for value in known.values())
         if not without:
             return ""
         period = PERIODS.get(self.axis, "point") if len(self.groups) == 1 else "point"
+        named = f"{period}{'' if len(known) == 1 else 's'}"
         are = "is" if without == 1 else "are"
         why = WHY.get(self.missing, self.missing)
-        named = f"{period}{'' if len(points) == 1 else 's'}"
-        return f"{without} of {len(points)} {named} {are} not shown: {why}"
+        return f"{without} of {len(known)} {named} {are} not shown: {why}"
 
     @property
     def marks(self) -> list[Mark]:
