@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from stream_app import extras
-from stream_app.analytics.attributes import NotEnabled
+from stream_app.analytics.attributes import AttributesError, NotEnabled
 from stream_app.analytics.marked_days import TRAINING, MarkedDay
 from stream_app.analytics.result import ALL, Analysis, Curve, Estimate
 from stream_app.analytics.shown_curves import EPOCH, MONTHS, WEEKS
@@ -54,7 +54,7 @@ PATIENCE: Final = 20.0
 RETRY_AFTER: Final = "30"
 EVERY: Final = "every"
 """Choice of the measure: all of them together."""
-CANNOT: Final = (NotEnabled, ArchiveError, ExtraMissing)
+CANNOT: Final = (NotEnabled, AttributesError, ArchiveError, ExtraMissing)
 """Why an installation cannot answer a question; the page says what to do."""
 MOST_DAYS: Final = 3650
 

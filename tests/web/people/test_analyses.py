@@ -232,6 +232,8 @@ def test_what_cannot_be_answered_says_why(
     client = platform.as_("ana")
     assert "RAPPORT_SELF_DECLARED_ATTRIBUTES" in words(opened(client, "pairs"))
     assert client.get("/analytics/pairs/table").status_code == 404
+    gone = platform.as_("ana", self_declared_attributes=Path("gone.csv"))
+    assert "cannot be read (FileNotFoundError)" in words(opened(gone, "fairness"))
     assert "There is no answer yet" in sentence(opened(client, "over-time?stay=3000"))
     monkeypatch.setattr(extras, "ANALYTICS", ("no_such_package",))
     assert "rapport-empathy[analytics]" in words(opened(client, "drift"))
