@@ -317,6 +317,12 @@ class Settings(BaseSettings):
         "never stored. Default: these are off",
     )
 
+    marked_days: Path | None = Field(
+        None,
+        description="CSV file (date, kind, name, team) of trainings and releases, which analytics "
+        "pages and reports mark on curves. Default: changes of the model alone are marked",
+    )
+
     web_host: str = Field("127.0.0.1", description="Address of the console and the API")
     web_port: int = Field(
         8080, ge=0, le=65535, description="Port of the console and the API; 0 = any free port"

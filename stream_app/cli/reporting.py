@@ -58,7 +58,14 @@ def analyse(
         bool, typer.Option(help="Exit with status 1 if there is a warning (drift).")
     ] = False,
     curves: Annotated[bool, typer.Option(help="Print the points of the curves, too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    form: Annotated[
+        Literal["table", "json", "csv", "md"],
+        typer.Option(
+            "--format",
+            help="json: everything; csv: estimates and curves; md: estimates as Markdown.",
+        ),
+    ] = "table",
 ) -> None:
     """Answer a question about the whole platform, with intervals; see docs/analyses.md."""
     from rich.console import Console
@@ -69,7 +76,10 @@ def analyse(
     from stream_app.analytics.questions import QUESTIONS, Asked
     from stream_app.commands import analyse as command
     from stream_app.store.queries.scope import Scope
+    from stream_app.web.analysis_files import FileFormat, encoded
 
+    if as_json and form not in ("table", "json"):
+        raise typer.BadParameter(f"--json and --format {form} exclude each other")
     if question not in QUESTIONS:
         raise typer.BadParameter(f"known questions: {', '.join(QUESTIONS)}")
     known = QUESTIONS[question].measures
@@ -89,10 +99,10 @@ def analyse(
         trained=trained,
     )
     found = command.run(settings_for(), question, asked)
-    if as_json:
-        typer.echo(command.as_json(found))
-    else:
+    if form == "table" and not as_json:
         command.show(found, Console(), curves=curves)
+    else:
+        typer.echo(encoded(found, FileFormat("json" if as_json else form)), nl=form != "csv")
     raise typer.Exit(1 if check and found.warnings else 0)
 
 
@@ -105,18 +115,34 @@ def report(
         Path, typer.Option("--output", "-o", help="The file to write.", dir_okay=False)
     ] = Path("rapport-report.html"),
     fewest_days: Annotated[int, typer.Option(min=0, help="Minimum stay of a counsellor.")] = 182,
+    at: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=DAY, help="Date of a change; default: the last training of RAPPORT_MARKED_DAYS."
+        ),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="All curves and tables instead of two pages.")
+    ] = False,
 ) -> None:
-    """Write one printable HTML file with curves, tables and analyses; see docs/analyses.md."""
+    """Write one HTML file of two printed pages: what changed, how sure; see docs/analyses.md."""
     from stream_app import extras
 
     extras.require_analytics()
     from stream_app.commands import report as command
-    from stream_app.web.report import Wanted
+    from stream_app.web import report as every
+    from stream_app.web import summary
 
     if until < since:
         raise typer.BadParameter("--to is before --from")
-    wanted = Wanted(team, since.date(), until.date(), fewest_days)
-    size = command.run(settings_for(), wanted, output)
+    first, last = since.date(), until.date()
+    if full:
+        wanted = every.Wanted(team, first, last, fewest_days)
+        size = command.run_full(settings_for(), wanted, output)
+    else:
+        day = None if at is None else at.date()
+        about = summary.Wanted(team, first, last, day, fewest_days=fewest_days)
+        size = command.run(settings_for(), about, output)
     typer.echo(f"{output}: {size // 1024} KiB")
 
 

@@ -2,19 +2,26 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
 
-import msgspec
+from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from stream_app import bootstrap
 from stream_app.analytics import attributes, questions
 from stream_app.analytics.questions import Asked
-from stream_app.analytics.result import Analysis, Curve, Estimate
+from stream_app.analytics.result import ALL, Analysis, Curve, Estimate
 from stream_app.commands.reading import record_read
 from stream_app.settings import Settings
 from stream_app.store.audit import AuditAction
 from stream_app.web import agreement_words
+from stream_app.web.analysis_files import foot
+
+WITH_ERRORS = 100
+"""Characters of a line from which the standard errors have a column."""
 
 
 def run(settings: Settings, question: str, asked: Asked) -> Analysis:
@@ -34,56 +41,51 @@ def run(settings: Settings, question: str, asked: Asked) -> Analysis:
         store.close()
 
 
-def as_json(analysis: Analysis) -> str:
-    """The analysis as one JSON document."""
-    return msgspec.json.format(msgspec.json.encode(analysis), indent=2).decode()
-
-
 def show(analysis: Analysis, console: Console, *, curves: bool) -> None:
-    """Print estimates as a table, with how to read them; ``curves``: their points, too."""
+    """Print estimates as a table, with how to read them; ``curves``: their points, too.
+
+    A measure and unit stand above their figures, so that a line of 80 characters holds the rest.
+    """
     console.print(f"[bold]{analysis.title}[/]", highlight=False)
     console.print(analysis.about, highlight=False)
-    console.print(_estimates(analysis.estimates))
+    console.print(_estimates(analysis.estimates, with_errors=console.width >= WITH_ERRORS))
     if curves:
         for curve in analysis.curves:
             console.print(_curve(curve))
-    for line in _foot(analysis):
+    for line in foot(analysis):
         console.print(line, highlight=False, markup=False)
 
 
-def _foot(analysis: Analysis) -> Iterator[str]:
-    sessions = "too few to say" if analysis.sessions is None else str(analysis.sessions)
-    people = "too few to say" if analysis.counsellors is None else str(analysis.counsellors)
-    dates = f"{analysis.since or 'the beginning'} to {analysis.until or 'now'}"
-    yield f"Sessions {sessions}, counsellors {people}, {dates}."
-    yield f"Method: {analysis.method} After {analysis.source}."
-    yield from (f"Warning: {line}" for line in analysis.warnings)
-    yield from analysis.notes
-    for line in analysis.agreement:
-        yield f"Agreement of people and model: {line}."
-
-
-def _estimates(estimates: list[Estimate]) -> Table:
-    table = Table(show_lines=False)
-    for name in ("measure", "group", "estimate", "value [95 %]", "SE", "unit", "n", "people", "p"):
-        table.add_column(name, overflow="fold")
-    for each in estimates:
-        table.add_row(
-            each.measure,
-            each.group,
-            each.name,
-            each.problem or interval(each.value, each.low, each.high),
-            "" if each.error is None else f"{each.error:.3g}",
-            each.unit,
-            number(each.n),
-            number(each.counsellors),
-            _p(each),
-        )
+def _estimates(estimates: list[Estimate], *, with_errors: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("", overflow="fold")
+    table.add_column("value [95 %]", min_width=20)
+    if with_errors:
+        table.add_column("SE", justify="right")
+    for name in ("n", "people", "p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for (measure, unit), some in groupby(estimates, lambda each: (each.measure, each.unit)):
+        table.add_row(Text(f"{measure}, {unit}" if unit else measure, style="bold"))
+        for each in some:
+            error = [Text("" if each.error is None else f"{each.error:.3g}")] if with_errors else []
+            label = Padding(Text(_label(each)), (0, 0, 0, 2))
+            table.add_row(label, *_figures(each, error))
     return table
 
 
+def _label(each: Estimate) -> str:
+    return each.name if each.group == ALL else f"{each.group}: {each.name}"
+
+
+def _figures(each: Estimate, error: list[Text]) -> Iterator[Text]:
+    yield Text(each.problem or interval(each.value, each.low, each.high))
+    yield from error
+    for text in (number(each.n), number(each.counsellors), _p(each)):
+        yield Text(text)
+
+
 def _curve(curve: Curve) -> Table:
-    table = Table(title=f"{curve.title} · {curve.group} · {curve.bundle}")
+    table = Table(title=f"{curve.title} · {curve.group} · {curve.bundle}", box=box.SIMPLE_HEAD)
     for name in (curve.axis, f"{curve.unit} [95 %]", "n"):
         table.add_column(name)
     for point in curve.points:

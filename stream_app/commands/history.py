@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from stream_app import bootstrap
-from stream_app.analytics import rollups, simulated_store
+from stream_app.analytics import marked_days, rollups, simulated_store
+from stream_app.analytics.frames import DAYS_A_MONTH
+from stream_app.analytics.marked_days import TRAINING, MarkedDay
 from stream_app.analytics.simulator import World, simulate
 from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor
 from stream_app.settings import Settings
@@ -30,7 +32,8 @@ def run(settings: Settings) -> int:
     """Write the history; returns the number of turns."""
     store = bootstrap.store(settings)
     store.load_privacy(settings.redact)
-    platform = simulate(_world())
+    world = _world()
+    platform = simulate(world)
     sessions = platform.frames.sessions
     sessions["counsellor"] = sessions["counsellor"].replace(
         {LINKED: sample_counsellor(DEMO_TEAM, 0)}
@@ -41,7 +44,17 @@ def run(settings: Settings) -> int:
     # so that the first purge expects months of texts to have expired
     retention.claim_daily_run(store, datetime.now(UTC) - 2 * retention.INTERVAL)
     store.close()
+    _mark(settings, world)
     return turns
+
+
+def _mark(settings: Settings, world: World) -> None:
+    """Add the training to the file of marked days, if there is one without any day."""
+    file = settings.marked_days
+    if file is None or world.training is None or marked_days.read(file):
+        return
+    day = (world.begins + timedelta(days=world.training * DAYS_A_MONTH)).date()
+    marked_days.write(file, [MarkedDay(day, TRAINING, "Reflective listening")])
 
 
 def _world() -> World:

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.text import Text
 
 from stream_app import bootstrap
-from stream_app.analytics import schema
+from stream_app.analytics import marked_days, schema
 from stream_app.commands import demo, people, replay, watch
 from stream_app.commands.child_processes import child_process
 from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor, sample_sessions
@@ -85,8 +85,11 @@ def run(
                 "database_url": SecretStr(f"sqlite:///{folder}/rapport.db"),
                 "web_port": port,
                 "external_url": f"http://{settings.web_host}:{port}",
+                "marked_days": settings.marked_days or folder / "marked-days.csv",
             }
         )
+        if settings.marked_days is None:
+            marked_days.write(folder / "marked-days.csv", [])  # history adds its training
         prepare(local)
         accounts = _accounts(local)
         with (

@@ -1,4 +1,4 @@
-"""One printable HTML file about a team or the whole platform: curves, tables, and analyses.
+"""All curves, tables and analyses of a team or the whole platform, as one printable HTML file.
 
 Static SVG and no script, so it looks the same on paper and needs nothing beside itself. Weekly
 curves come from the views that hide small cells, as on the console's page; the analyses hide theirs
@@ -24,7 +24,7 @@ from stream_app.store.queries import bundle_info
 from stream_app.store.queries.scope import Scope
 from stream_app.store.repository import Store
 from stream_app.web import agreement_words
-from stream_app.web.console.figures import Figure, figures
+from stream_app.web.console.figures import NOT_RATED, Figure, figures
 from stream_app.web.console.rendering import STATIC, templates
 
 STYLES: Final = ("figures.css", "report.css")
@@ -64,6 +64,7 @@ def html(store: Store, wanted: Wanted) -> str:
     return templates.env.get_template("report.html").render(
         wanted=wanted,
         sections=sections,
+        agreement=_agreement(sections),
         styles="\n".join((STATIC / name).read_text("utf-8") for name in STYLES),
         made_at=datetime.now(UTC),
         version=__version__,
@@ -76,6 +77,13 @@ def html(store: Store, wanted: Wanted) -> str:
 
 def _bundles(sections: Sequence[Section]) -> set[str]:
     return {name for each in sections for figure in each.figures for name in figure.bundles}
+
+
+def _agreement(sections: Sequence[Section]) -> list[str]:
+    """Each sentence once, instead of below every figure that rests on it."""
+    analyses = [line for each in sections if each.analysis for line in each.analysis.agreement]
+    drawn = [line for each in sections for figure in each.figures for line in figure.agreement]
+    return list(dict.fromkeys(line for line in (*analyses, *drawn) if line != NOT_RATED))
 
 
 def _curves(store: Store, wanted: Wanted) -> list[Section]:

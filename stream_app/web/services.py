@@ -15,6 +15,7 @@ from stream_app.store.rule_sources import RuleSource
 from stream_app.store.sign_in_throttle import SignInThrottle
 from stream_app.tracing.port import OFF, Tracing
 from stream_app.web.access_log import AccessLog
+from stream_app.web.analysis_runs import AnalysisRuns
 from stream_app.web.health import WebHealth
 from stream_app.web.identity_provider import IdentityProvider
 from stream_app.web.intervention_outbox import InterventionOutbox
@@ -65,6 +66,7 @@ class Services:
     identity_provider: IdentityProvider | None = None
     practice: PracticeModel | None = None
     tracing: Tracing = OFF
+    analyses: AnalysisRuns = field(default_factory=AnalysisRuns)
     intents: KnownIntents = field(default_factory=KnownIntents)
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
     trial_running: threading.Lock = field(default_factory=threading.Lock)

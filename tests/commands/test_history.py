@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from ruamel.yaml import YAML
 
 from stream_app import bootstrap
-from stream_app.analytics import schema, shown_curves
+from stream_app.analytics import marked_days, schema, shown_curves
 from stream_app.analytics.shown import ALL
 from stream_app.commands import history
 from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor
@@ -32,7 +32,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of a database with the history in it."""
     file: Path = tmp_path_factory.mktemp("history") / "rapport.db"
     url = SecretStr(databases.sqlite(file))
-    made = Settings().model_copy(update={"database_url": url})
+    days = file.with_name("days.csv")
+    marked_days.write(days, [])
+    made = Settings().model_copy(update={"database_url": url, "marked_days": days})
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(sys.modules, "duckdb", None)  # `make demo` does not install it
         assert history.run(made) > 5000
@@ -68,6 +70,13 @@ def test_the_curves_show_the_training_and_the_new_model(settings: Settings) -> N
     assert len(values) >= 8
     assert values[-1] > values[0] + 0.1
     store.close()
+
+
+def test_the_training_is_a_marked_day(settings: Settings) -> None:
+    [training] = marked_days.read(settings.marked_days)
+    assert training.kind == "training"
+    ago = datetime.now(UTC).date() - training.day
+    assert timedelta(days=85) < ago < timedelta(days=100)
 
 
 def test_no_alert_waits_for_anybody(settings: Settings) -> None:

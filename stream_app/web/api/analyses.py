@@ -1,14 +1,12 @@
 """``GET /analyses/{question}``: longitudinal analyses; small cells are hidden."""
 
 from dataclasses import dataclass
-from threading import Lock
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query
 from pydantic import Field
 
 from stream_app import extras
-from stream_app.analytics import attributes
 from stream_app.analytics.result import Analysis
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
@@ -16,16 +14,18 @@ from stream_app.store.people import Person
 from stream_app.store.queries.scope import Scope
 from stream_app.store.roles import PersonRole, Right
 from stream_app.web import agreement_words
+from stream_app.web.analysis_runs import AnalysisRunning, declared_attributes
 from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.auth import needs, require_role
 from stream_app.web.problems import problem_responses
 from stream_app.web.services import Services, ServicesDep
 
+if TYPE_CHECKING:
+    from stream_app.analytics.questions import Asked
+
 router = APIRouter(prefix="/analyses", tags=["analyses"])
 AnalysisReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, PersonRole.ANALYST))]
 RETRY_AFTER: Final = {"Retry-After": "30"}
-_one_at_a_time = Lock()
-"""An analysis reads many sessions and uses a core for seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,7 @@ def answer_question(
     503. Each is audited.
     """
     extras.require_analytics()
-    from stream_app.analytics.questions import (  # noqa: PLC0415
-        QUESTIONS,
-        Asked,
-        answer,
-    )
+    from stream_app.analytics.questions import QUESTIONS, Asked  # noqa: PLC0415
 
     if question not in QUESTIONS:
         raise HTTPException(404, f"known questions: {', '.join(QUESTIONS)}")
@@ -100,23 +96,23 @@ def answer_question(
         fewest_days=fewest_days,
         calendar=calendar,
         at=at,
-        attributes=_attributes(services),
+        attributes=declared_attributes(services.settings, services.store),
         archive=services.settings.archive,
     )
-    if not _one_at_a_time.acquire(blocking=False):
-        raise HTTPException(503, "another analysis is running", RETRY_AFTER)
     try:
-        audit.record(services.store, person.name, AuditAction.EXPORT, detail=f"analysis {question}")
-        return answer(
-            services.read_store,
-            question,
-            asked,
-            lambda bundles: agreement_words.sentences(services.read_store, bundles),
-        )
-    finally:
-        _one_at_a_time.release()
+        with services.analyses.alone():
+            return _answered(services, person, question, asked)
+    except AnalysisRunning as problem:
+        raise HTTPException(503, str(problem), RETRY_AFTER) from None
 
 
-def _attributes(services: Services) -> dict[str, str] | None:
-    file = services.settings.self_declared_attributes
-    return attributes.read(file, services.store.privacy.pseudonym) if file else None
+def _answered(services: Services, person: Person, question: str, asked: "Asked") -> Analysis:
+    from stream_app.analytics.questions import answer  # noqa: PLC0415
+
+    audit.record(services.store, person.name, AuditAction.EXPORT, detail=f"analysis {question}")
+    return answer(
+        services.read_store,
+        question,
+        asked,
+        lambda bundles: agreement_words.sentences(services.read_store, bundles),
+    )

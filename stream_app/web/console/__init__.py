@@ -5,6 +5,7 @@ from fastapi import APIRouter
 from stream_app.web.console import (
     account,
     admin,
+    analyses,
     analytics,
     calibration,
     counsellor,
@@ -23,6 +24,7 @@ from stream_app.web.console import (
     practice,
     rating,
     readers,
+    report_page,
     review_queue,
     reviewing,
     rules,
@@ -60,6 +62,8 @@ PARTS = (
     calibration,
     disputes,
     analytics,
+    report_page,
+    analyses,
     teams,
     exports,
     admin,
@@ -72,7 +76,11 @@ for part in PARTS:
 __all__ = [
     "STATIC",
     "add_error_pages",
+    "answers",
+    "asked_questions",
+    "band_chart",
     "figures",
+    "formatting",
     "rendering",
     "router",
 ]

@@ -20,7 +20,11 @@ from stream_app.web.security import is_https
 from stream_app.web.services import Services, ServicesDep
 
 YEAR = 365 * 24 * 3600
-HOMES: Final = {PersonRole.ADMIN: "/admin", PersonRole.COUNSELLOR: "/me"}
+HOMES: Final = {
+    PersonRole.ADMIN: "/admin",
+    PersonRole.COUNSELLOR: "/me",
+    PersonRole.ANALYST: "/analytics",
+}
 """Where people begin who asked for no page; others begin at the wall."""
 SAME_SITE = [Depends(require_same_site)]
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)

@@ -19,11 +19,15 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.store import audit
 from stream_app.store.audit import AuditAction
+from stream_app.store.people import Person
 from stream_app.store.queries import bundle_info
+from stream_app.store.repository import Store
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
-from stream_app.web.console import band_chart
+from stream_app.web.console import band_chart, known_days
+from stream_app.web.console.asked_questions import ASKED
 from stream_app.web.console.figures import COLUMNS, Figure, figures
+from stream_app.web.console.known_days import KnownDays
 from stream_app.web.console.rendering import render
 from stream_app.web.exports.files import as_file
 from stream_app.web.exports.formats import Format
@@ -97,7 +101,7 @@ def page(
     chosen = replace(chosen, measures=tuple(name for name in MEASURES if name in shown))
     store = services.read_store
     drawn = list(_figures(services, chosen))
-    teams = [] if person.scope.team else shown_curves.teams(store)
+    teams = teams_of(person, store)
     return render(
         request,
         "analytics.html",
@@ -110,6 +114,8 @@ def page(
         measures=list(MEASURES),
         all_teams=ALL,
         every=EVERY,
+        questions=ASKED,
+        unmarked=_known_days(services, chosen).problem,
         address=f"/analytics/table?{_query(chosen)}",
         synthetic=bundle_info.synthetic(store),
         fewest_clients=MIN_CLIENTS,
@@ -138,6 +144,11 @@ def _query(chosen: Chosen) -> str:
     return urlencode([*named, *(("compare", name) for name in chosen.compared)])
 
 
+def teams_of(person: Person, store: Store) -> list[str]:
+    """The teams that the person can choose between."""
+    return [] if person.scope.team else shown_curves.teams(store)
+
+
 def last_quarter(today: date, teams: Sequence[str]) -> str:
     """Query of the last finished quarter with a line for each team, as far as they fit."""
     after = date(today.year, today.month - (today.month - 1) % 3, 1)
@@ -160,8 +171,13 @@ def as_day(text: str) -> date | None:
         raise HTTPException(422, "no such day") from None
 
 
+def _known_days(services: Services, chosen: Chosen) -> KnownDays:
+    return known_days.read(services.settings, None if chosen.team == ALL else chosen.team)
+
+
 def _figures(services: Services, chosen: Chosen) -> Iterator[Figure]:
     store = services.read_store
+    days = _known_days(services, chosen).days
     until = min(chosen.until, date.max - timedelta(days=1)) + timedelta(days=1)
     for name in chosen.measures:
         if chosen.cohort:
@@ -173,4 +189,4 @@ def _figures(services: Services, chosen: Chosen) -> Iterator[Figure]:
                 for team in (chosen.team, *chosen.compared)
                 for curve in shown_curves.weekly(store, name, team, chosen.since, until)
             ]
-        yield from figures(store, curves)
+        yield from figures(store, curves, days=days)

@@ -3,29 +3,80 @@
 As in ``charts``, x positions are percentages and y positions pixels, so that a chart fills
 the available width while text and marks keep their size. A line ends where the model changes,
 where a cell is hidden, and where a period has no sessions. Groups differ in colour and in dashes.
+Changes of the model and other events are lines with a letter; a list below the chart explains them.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
+from string import ascii_uppercase
 from typing import Final
 
 from markupsafe import Markup
 
+from stream_app.analytics.marked_days import MarkedDay
 from stream_app.analytics.result import ALL, Curve, Point
+from stream_app.analytics.shown_curves import EPOCH, MONTHS, WEEKS
 from stream_app.web.console import axis_ticks
 
 HEIGHT: Final = 190
 TOP: Final = 24
 PLOT: Final = 140
-LEFT: Final = 8.0
+LEFT: Final = 12.0
 RIGHT: Final = 98.0
 STYLES: Final = 6
 """Number of different line styles in the style sheet."""
 GAP: Final = 1.6
 """Periods further apart than so many steps are not joined: months differ in length."""
+CLOSE: Final = 5.0
+"""Letters of marks nearer than so many per cent of the width share one place."""
+MIDDLE: Final = (35.0, 65.0)
+"""Where a third date has room between the first and the last, in per cent of the width."""
 
 
-def chart(curves: Sequence[Curve]) -> Markup:
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A vertical line with a letter; ``when`` and ``words`` explain it below the chart."""
+
+    x: float
+    when: str
+    words: str
+    letter: str = ""
+
+
+def marks(curves: Sequence[Curve], days: Sequence[MarkedDay] = ()) -> list[Mark]:
+    """Changes of the model, and the marked days that the axis has, in their order."""
+    places = [point.x for curve in curves for point in curve.points]
+    labels = {point.x: point.label for curve in curves for point in curve.points}
+    by_date = bool(curves) and curves[0].axis in (WEEKS, MONTHS)
+    said = "model {} begins to score" if by_date else "first sessions scored by model {}"
+    found = [
+        Mark(place, labels[place], said.format(bundle)) for place, bundle in models(curves)[1:]
+    ]
+    if by_date and places:
+        last = max(places) + (7 if curves[0].axis == WEEKS else 28)
+        for each in days:
+            x = float((each.day - EPOCH).days)
+            if min(places) <= x < last:
+                found.append(Mark(min(x, max(places)), each.day.isoformat(), each.words))
+    in_order = sorted(found, key=lambda mark: (mark.x, mark.words))
+    return [
+        Mark(mark.x, mark.when, mark.words, letter)
+        for mark, letter in zip(in_order, _letters(len(in_order)), strict=True)
+    ]
+
+
+def _letters(count: int) -> list[str]:
+    """A to Z, then A2, B2 and so on."""
+    rounds = (place // len(ascii_uppercase) for place in range(count))
+    return [
+        ascii_uppercase[place % len(ascii_uppercase)] + (str(turn + 1) if turn else "")
+        for place, turn in enumerate(rounds)
+    ]
+
+
+def chart(curves: Sequence[Curve], marked: Sequence[Mark] | None = None) -> Markup:
     """Draw all curves of a figure; they have the same axis and unit."""
     shown = [p for curve in curves for p in curve.points if p.value is not None]
     places = sorted({point.x for curve in curves for point in curve.points})
@@ -34,10 +85,11 @@ def chart(curves: Sequence[Curve]) -> Markup:
     ends = [end for p in shown for end in (p.value, p.low, p.high) if end is not None]
     if all(point.low is None for point in shown):
         ends.append(0.0)  # counts
-    ticks = axis_ticks.ticks(min(ends), max(ends))
+    ticks = axis_ticks.ticks(min(ends), max(ends), scale=axis_ticks.scale_of(curves[0].unit))
     plot = _Plot(places[0], places[-1], ticks[0], ticks[-1])
     step = min((b - a for a, b in pairwise(places)), default=1.0)
-    parts = [_grid(plot, ticks), _dates(plot, curves, places), _models(plot, curves)]
+    lines_at = marks(curves) if marked is None else marked
+    parts = [_grid(plot, ticks), _dates(plot, curves, places), _marks(plot, lines_at)]
     styles = {name: i % STYLES for i, name in enumerate(groups(curves))}
     lines = [(styles[c.group], run) for c in curves for run in runs(c.points, step * GAP)]
     stretched = Markup("").join(_line(plot, style, run) for style, run in lines)
@@ -54,9 +106,24 @@ def chart(curves: Sequence[Curve]) -> Markup:
         for point in run
     ]
     return Markup(
-        '<svg class="bands" role="img" aria-label="{said}" width="100%" height="{height}">'
-        "{parts}</svg>"
-    ).format(said=in_words(curves), height=HEIGHT, parts=Markup("").join(parts))
+        '<svg class="bands" role="img" aria-label="{said}" width="100%" height="{height}"'
+        "{days}>{parts}</svg>"
+    ).format(
+        said=in_words(curves),
+        height=HEIGHT,
+        days=_days(curves[0].axis, places),
+        parts=Markup("").join(parts),
+    )
+
+
+def _days(axis: str, places: Sequence[float]) -> Markup:
+    """What the script that zooms by dragging needs: the dates at both ends of the plot."""
+    if axis not in (WEEKS, MONTHS):
+        return Markup("")
+    first, last = (EPOCH + timedelta(days=places[place]) for place in (0, -1))
+    return Markup(' data-first="{}" data-last="{}" data-left="{}" data-right="{}"').format(
+        first, last, LEFT, RIGHT
+    )
 
 
 def groups(curves: Sequence[Curve]) -> list[str]:
@@ -115,8 +182,9 @@ class _Plot:
         return LEFT + (RIGHT - LEFT) * share
 
     def y(self, value: float) -> float:
-        """Pixels below the upper edge of the plot."""
-        return PLOT * (1 - (value - self._low) / (self._high - self._low))
+        """Pixels below the upper edge of the plot; what lies past the scale is drawn at its end."""
+        inside = min(max(value, self._low), self._high)
+        return PLOT * (1 - (inside - self._low) / (self._high - self._low))
 
 
 def _grid(plot: _Plot, ticks: Sequence[float]) -> Markup:
@@ -132,8 +200,9 @@ def _grid(plot: _Plot, ticks: Sequence[float]) -> Markup:
 def _dates(plot: _Plot, curves: Sequence[Curve], places: Sequence[float]) -> Markup:
     labels = {point.x: point.label for curve in curves for point in curve.points}
     chosen = {places[0]: "start", places[-1]: "end"}
-    if len(places) > 4:
-        chosen[places[len(places) // 2]] = "middle"
+    middle = min(places, key=lambda place: abs(plot.x(place) - sum(MIDDLE) / 2))
+    if MIDDLE[0] <= plot.x(middle) <= MIDDLE[1]:
+        chosen.setdefault(middle, "middle")
     return Markup("").join(
         Markup(
             '<text x="{x:.2f}%" y="{y}" text-anchor="{anchor}" aria-hidden="true">{label}</text>'
@@ -142,21 +211,28 @@ def _dates(plot: _Plot, curves: Sequence[Curve], places: Sequence[float]) -> Mar
     )
 
 
-def _models(plot: _Plot, curves: Sequence[Curve]) -> Markup:
-    """A mark where another model begins to score."""
-    return Markup("").join(
-        Markup(
-            '<g class="model"><line x1="{x:.2f}%" x2="{x:.2f}%" y1="14" y2="{bottom}"/>'
-            '<text x="{x:.2f}%" y="10" text-anchor="{anchor}" aria-hidden="true">{bundle}</text>'
-            "</g>"
-        ).format(
-            x=plot.x(place),
-            bottom=TOP + PLOT,
-            anchor="end" if plot.x(place) > 55 else "start",
-            bundle=bundle,
+def _marks(plot: _Plot, marked: Sequence[Mark]) -> Markup:
+    """Lines from top to bottom; letters that would touch stand side by side at one place."""
+    lines = [
+        Markup('<line x1="{x:.2f}%" x2="{x:.2f}%" y1="14" y2="{bottom}"/>').format(
+            x=plot.x(mark.x), bottom=TOP + PLOT
         )
-        for place, bundle in models(curves)[1:]
-    )
+        for mark in marked
+    ]
+    places: list[tuple[float, list[str]]] = []
+    for mark in marked:
+        x = plot.x(mark.x)
+        if places and x - places[-1][0] < CLOSE * max(1, len(places[-1][1])):
+            places[-1][1].append(mark.letter)
+        else:
+            places.append((x, [mark.letter]))
+    letters = [
+        Markup(
+            '<text x="{x:.2f}%" y="10" text-anchor="{anchor}" aria-hidden="true">{letters}</text>'
+        ).format(x=x, anchor="end" if x > 100 - 2 * CLOSE else "start", letters=" ".join(together))
+        for x, together in places
+    ]
+    return Markup('<g class="mark">{}</g>').format(Markup("").join([*lines, *letters]))
 
 
 def _line(plot: _Plot, style: int, run: Sequence[Point]) -> Markup:

@@ -7,19 +7,27 @@ from typing import Final
 from markupsafe import Markup
 
 from stream_app.analytics.columns import Kind
+from stream_app.analytics.marked_days import MarkedDay
 from stream_app.analytics.result import Curve
-from stream_app.analytics.shown_curves import SESSIONS
+from stream_app.analytics.shown_curves import MONTHS, SESSIONS, WEEKS
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store.repository import Store
 from stream_app.web import agreement
 from stream_app.web.agreement import Sides
 from stream_app.web.console import band_chart
+from stream_app.web.console.band_chart import Mark
 from stream_app.web.console.formatting import plain, sentence
 from stream_app.web.exports.columns import Column, Row
 
 OF_MECHANISMS: Final = ("empathy_index", "empathy_total", "low_empathy_risk", "answered_share")
 """Measures computed from the mechanisms: their agreement is that of the mechanisms."""
 HIDDEN: Final = "hidden"
+WHY: Final = {HIDDEN: "too few people"}
+"""Why a point has no value, where the word that stands for it does not say so."""
+PERIODS: Final = {WEEKS: "week", MONTHS: "month", "months since joining": "month"}
+OF_ALERTS: Final = ("acknowledge_minutes", "acknowledged", "precision")
+PREDICTED: Final = "predicted"
+"""Axis of reliability curves, whose points count ratings."""
 NOT_RATED: Final = "People do not rate this measure."
 COLUMNS: Final = [
     Column("measure", Kind.TEXT, "As in the reporting views"),
@@ -47,6 +55,7 @@ class Figure:
     curves: list[Curve]
     agreement: list[str]
     missing: str
+    days: Sequence[MarkedDay] = ()
 
     @property
     def unit(self) -> str:
@@ -70,19 +79,49 @@ class Figure:
 
     @property
     def n(self) -> int:
-        """Sessions behind all shown points."""
+        """Sessions, alerts or ratings behind all shown points."""
         points = [point for curve in self.curves for point in curve.points]
         return sum(point.n or 0 for point in points if point.value is not None)
 
     @property
-    def without_value(self) -> int:
-        """Number of points without a value."""
-        return sum(point.value is None for curve in self.curves for point in curve.points)
+    def counted(self) -> str:
+        """``n`` with what it counts."""
+        named = "session"
+        if self.axis == PREDICTED:
+            named = "rating"
+        elif self.curves[0].measure in OF_ALERTS:
+            named = "alert"
+        return f"{self.n:,} {named}{'' if self.n == 1 else 's'}"
+
+    @property
+    def gaps(self) -> str:
+        """How many periods have no value, and why; empty if all have one.
+
+        A week in which two models scored is one week, shown if either has a value.
+        """
+        known: dict[tuple[str, float], bool] = {}
+        for curve in self.curves:
+            for point in curve.points:
+                place = curve.group, point.x
+                known[place] = known.get(place, False) or point.value is not None
+        without = sum(not value for value in known.values())
+        if not without:
+            return ""
+        period = PERIODS.get(self.axis, "point") if len(self.groups) == 1 else "point"
+        named = f"{period}{'' if len(known) == 1 else 's'}"
+        are = "is" if without == 1 else "are"
+        why = WHY.get(self.missing, self.missing)
+        return f"{without} of {len(known)} {named} {are} not shown: {why}"
+
+    @property
+    def marks(self) -> list[Mark]:
+        """Changes of the model and other events, with their letters."""
+        return band_chart.marks(self.curves, self.days)
 
     @property
     def drawn(self) -> Markup:
         """As SVG; empty if nothing is shown."""
-        return band_chart.chart(self.curves)
+        return band_chart.chart(self.curves, self.marks)
 
     @property
     def rows(self) -> list[Row]:
@@ -108,7 +147,12 @@ class Figure:
         return sorted(rows, key=lambda row: (row["x"], row["group"], row["bundle"]))
 
 
-def figures(store: Store, curves: Sequence[Curve], missing: str = HIDDEN) -> Iterator[Figure]:
+def figures(
+    store: Store,
+    curves: Sequence[Curve],
+    missing: str = HIDDEN,
+    days: Sequence[MarkedDay] = (),
+) -> Iterator[Figure]:
     """One figure for each title and measure, in the order of the curves."""
     by: dict[tuple[str, str], list[Curve]] = {}
     for curve in curves:
@@ -116,7 +160,7 @@ def figures(store: Store, curves: Sequence[Curve], missing: str = HIDDEN) -> Ite
     for (title, measure), some in by.items():
         name = plain(measure) if title == measure else title
         known = [bundle for _, bundle in band_chart.models(some)]
-        yield Figure(sentence(name), some, agreement_on(store, measure, known), missing)
+        yield Figure(sentence(name), some, agreement_on(store, measure, known), missing, days)
 
 
 def agreement_on(store: Store, measure: str, bundles: Sequence[str]) -> list[str]:

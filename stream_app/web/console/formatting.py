@@ -10,6 +10,11 @@ _MEASURES: Final = {
     "reflection_to_question": "Reflections to questions",
     "complex_reflection_share": "Complex reflections",
     "open_question_share": "Open questions",
+    "first_answer": "Time to the first answer",
+    "looked_at": "Sessions that somebody read",
+    "acknowledge_minutes": "Time to acknowledge an alert",
+    "acknowledged": "Acknowledged alerts",
+    "precision": "Justified alerts",
 }
 BADGES: Final = {name: badge_of(name) for name in MECHANISMS}
 

@@ -15,6 +15,7 @@ from stream_app.store.audit import AuditAction
 from stream_app.store.queries import bundle_info
 from stream_app.web.api.fields import Identifier
 from stream_app.web.api.samples import ReportReader
+from stream_app.web.console.asked_questions import ASKED
 from stream_app.web.console.rendering import render
 from stream_app.web.services import Services, ServicesDep
 
@@ -48,6 +49,7 @@ def teams(
         months=list(known),
         bundle=chosen,
         bundles=sorted({name for some in known.values() for name in some}, reverse=True),
+        questions=ASKED,
         synthetic=bundle_info.synthetic(store),
         fewest_clients=MIN_CLIENTS,
         fewest_counsellors=MIN_COUNSELLORS,

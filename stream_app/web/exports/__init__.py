@@ -12,4 +12,5 @@ __all__ = [
     "judgements",
     "paging",
     "rollups",
+    "spreadsheet",
 ]

@@ -40,6 +40,8 @@ LOOKS: Final[tuple[dict[str, Any], ...]] = tuple(
     for size in (WIDE, PHONE)
 )
 OPENED: Final = LOOKS if FOLDER is not None else (LOOKS[0], LOOKS[-1])
+ANALYSIS_MS: Final = 120_000
+"""A web process imports what the first analysis needs, and other tests may use its cores."""
 HEIGHT: Final = 360
 MAX_BYTES: Final = 150_000
 JOINED: Final = """async ([pictures, height]) => {
@@ -119,6 +121,7 @@ def examples(web: ScoredWeb) -> dict[str, str]:
         "place": "1",
         "name": "sue",
         "topic": "index",
+        "question": "service-levels",
         "version": "2",
     }
 
@@ -171,6 +174,7 @@ def test_pictures_of_every_page(web: ScoredWeb, open_tab: OpenTab, role: str) ->
         address = re.sub(r"\{(\w+)\}", lambda name: known[name[1]], path)
         pictures = []
         for tab in tabs:
+            tab.page.set_default_timeout(ANALYSIS_MS)
             answer = tab.page.goto(web.url + address)
             assert answer is not None, path
             assert answer.status == 200, path

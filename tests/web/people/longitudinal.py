@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -30,6 +31,7 @@ WORLD = World(
     new_model=4,
     rated=0.1,
 )
+ATTRIBUTES = "attributes.csv"
 LINKED = "counsellor-0001"
 """Speaks as the account cleo, in team south; counsellor-0000 of team north has no account."""
 
@@ -40,9 +42,12 @@ class Platform:
 
     store: Store
     url: str
+    attributes: Path
+    """File of what the people declared themselves."""
 
-    def as_(self, name: str) -> Client:
-        app = bootstrap.web(Settings().model_copy(update={"database_url": SecretStr(self.url)}))
+    def as_(self, name: str, **changes: Any) -> Client:
+        settings = {"database_url": SecretStr(self.url), **changes}
+        app = bootstrap.web(Settings().model_copy(update=settings))
         return Client(app, People(self.store).create_token(name, "test"))
 
     def pseudonym(self, counsellor: str) -> str:
@@ -57,7 +62,7 @@ def platform(tmp_path: Path) -> Iterator[Platform]:
     store = databases.open_store(url)
     store.load_privacy(redact=True)
     store.load_primary_keys()
-    yield Platform(store, url)
+    yield Platform(store, url, tmp_path / ATTRIBUTES)
     store.close()
 
 
@@ -68,7 +73,8 @@ def _written() -> dict[str, bytes]:
         file = Path(folder, "rapport.db")
         store = databases.open_store(databases.sqlite(file))
         store.load_privacy(redact=True)
-        simulated_store.write(simulate(WORLD), store)
+        simulated = simulate(WORLD)
+        simulated_store.write(simulated, store)
         rollups.rebuild(store)
         schema.create_views(store, "rapport_reader")
         speaker = store.privacy.pseudonym(LINKED)
@@ -83,4 +89,6 @@ def _written() -> dict[str, bytes]:
         ):
             People(store).add(person, None)
         store.close()
+        rows = [f"{name},{told}" for name, told in simulated.attributes.items()]
+        Path(folder, ATTRIBUTES).write_text("\n".join(["speaker_id,attribute", *rows]), "utf-8")
         return {path.name: path.read_bytes() for path in file.parent.iterdir()}

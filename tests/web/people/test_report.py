@@ -49,9 +49,9 @@ def test_every_figure_has_a_table_n_interval_model_and_agreement(page: str) -> N
         assert "Model: synthetic-1" in figure
         title = re.search(r"<figcaption>(.*?) <", figure)
         assert title
-        rated = "Agreement of people and model:" in figure
-        assert rated or title[1] == "Sessions", title[1]
-    assert re.search(r"synthetic-1, emotional reactions: κ 0\.\d\d \[0\.", page)
+    agreement = page.split("<h2>Agreement of people and model</h2>")[1]
+    assert re.search(r"synthetic-1, emotional reactions: κ 0\.\d\d \[0\.", agreement)
+    assert page.count("emotional reactions: κ 0") == agreement.count("emotional reactions: κ 0")
 
 
 def test_it_hides_what_the_views_hide(platform: Platform, page: str) -> None:
@@ -82,15 +82,25 @@ def test_all_teams_have_cohorts_and_estimates(platform: Platform) -> None:
     assert shown_curves.weekly(platform.store, "empathy_index", ALL, FIRST, LAST)
 
 
+@pytest.mark.parametrize("full", [True, False])
 def test_the_command_writes_the_file(
-    platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_settings_kept: object
+    platform: Platform,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log_settings_kept: object,
+    full: bool,
 ) -> None:
     monkeypatch.setenv("RAPPORT_DATABASE_URL", platform.url)
     file = tmp_path / "report.html"
-    dates = ["--from", "2026-01-01", "--to", "2026-07-31"]
+    more = ["--full"] if full else ["--at", "2026-04-01"]
+    dates = ["--from", "2026-01-01", "--to", "2026-07-31", *more]
     done = CliRunner().invoke(app, ["report", "--team", "south", *dates, "-o", str(file)])
     assert done.exit_code == 0, done.output
-    assert "Team south" in file.read_text("utf-8")
+    page = file.read_text("utf-8")
+    assert "Team south" in page
+    assert ("What to look at" in page) is not full
+    assert not re.findall(r"""(?:src|href)=|url\(|@import|<script""", page)
+    assert "north" not in page
     wrong = CliRunner().invoke(app, ["report", "--from", "2026-02-01", "--to", "2026-01-01"])
     assert wrong.exit_code == 2
 
