@@ -2,7 +2,7 @@
 
 Motivational interviews by a language model, whose clients rated it with the CARE measure (MIBot),
 and turns of customer support with one rater's marks (MAIA), whose licence allows no training. Each
-figure stands beside that of the answers' length.
+figure has that of the answers' length next to it.
 """
 
 from __future__ import annotations
