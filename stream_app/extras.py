@@ -32,7 +32,6 @@ PROVIDED_BY: Final = {
     "presidio_analyzer": "presidio",
     "opentelemetry": "tracing",
     "bs4": "importers",
-    "mailparser_reply": "importers",
     "sentencex": "importers",
     "webvtt": "importers",
 }
