@@ -262,6 +262,18 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("get", "/rules/versions/{version}"): Row(RULES),
     ("post", "/rules/versions/{version}/adopt"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
     ("get", "/admin/retention"): Row(ADMINS),
+    ("get", "/admin/erasure"): Row(ADMINS),
+    ("post", "/admin/erasure/plan"): Row(ADMINS, body={"sessions": "none"}),
+    ("post", "/admin/erasure"): Row(
+        ADMINS, body={"sessions": "none", "password": ""}, also=UNCONFIRMED
+    ),
+    ("get", "/admin/holds"): Row(ADMINS),
+    ("post", "/admin/holds"): Row(
+        ADMINS, body={"session_id": "none", "reason": "x", "password": ""}, also=UNCONFIRMED
+    ),
+    ("post", "/admin/holds/end"): Row(
+        ADMINS, body={"session_id": "none", "password": ""}, also=UNCONFIRMED
+    ),
     ("get", "/admin/audit"): Row(ADMINS),
     ("get", "/help"): Row(MEMBERS),
     ("get", "/help/{topic}"): Row(MEMBERS),
