@@ -193,7 +193,8 @@ def test_the_api_returns_the_new_heads(session: ScoredSession) -> None:
         items = sue.get("/sessions/s/turns").raise_for_status().json()["items"]
         manifest = sue.get(f"/bundles/{session.bundle}").raise_for_status().json()["manifest"]
     [scored, *_] = items[1]["scores"]
-    assert scored["expressed"]["warmth"] == session.row(1)["expressed"]["warmth"]
+    warmth = session.row(1)["expressed"]["warmth"]
+    assert scored["expressed"]["warmth"] == {**warmth, "rationale_utf16": warmth["rationale"]}
     assert scored["perceived"]["trust"] == session.row(1)["perceived"]["trust"]
     heads = {head["name"]: head for head in manifest["heads"]}
     assert heads["warmth"]["words"]["title"] == "Warmth"

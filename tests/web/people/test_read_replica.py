@@ -32,7 +32,7 @@ def client(platform: Platform, tmp_path: Path) -> Client:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("/analytics?from=2026-01-01&to=2026-07-01&measure=explorations", "sessions; "),
+        ("/analytics?from=2026-01-01&to=2026-07-01&measure=explorations", "synthetic-"),
         ("/teams", "synthetic-"),
         ("/api/v1/analyses/over-time?fewest_days=30", "synthetic-1"),
     ],

@@ -79,10 +79,12 @@ NAMES = frozenset(
     | {"reviewer", "rule", "sample_id", "scorecard", "seed", "session_id", "speaker"}
     | {"speaker_id", "team", "to", "version", "what", "proposed", "sign_in", "query"}
     | {"password", "current", "new", "repeated"}
+    | {"sessions", "new_team"}
 )
 """Fields that name something or choose it; every other string is free text."""
-NOT_ABOUT_PEOPLE = frozenset({("rules", "text"), ("practice", "text")})
-"""The file of rules, and what is never stored; by a part of the path."""
+NOT_ABOUT_PEOPLE = frozenset({("rules", "text"), ("practice", "text"), ("holds", "reason")})
+"""The file of rules, what is never stored, and a case's number, which redaction would take for a
+date and only administrators read; by a part of the path."""
 ALERT, REVIEW, DISPUTE = "alerts/{episode_id}", "reviews/{review_id}", "disputes/{dispute_id}"
 SESSION = "sessions/{session_id}"
 GOAL = {"measure": "explorations", "starts_on": "2026-01-05", "ends_on": "2026-03-30"}
