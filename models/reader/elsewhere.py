@@ -25,6 +25,7 @@ from models.resampling import auroc, interval, spearman
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.empathy import counsellor_features
+from stream_app.core.ports import Encoding
 from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import SHIPPED
@@ -44,7 +45,7 @@ Statistic = Callable[[Floats, Floats], float]
 def answers(scorer: OnnxScorer, sessions: Sequence[Turns]) -> list[Floats]:
     """Of each session's counsellor turns: answer, no lapse (1 - lapse) and words, [turns, 3]."""
     texts = list({text: None for turns in sessions for _, text in turns})
-    encoded = {}
+    encoded: dict[str, Encoding] = {}
     for first in range(0, len(texts), AT_A_TIME):
         some = texts[first : first + AT_A_TIME]
         encoded |= dict(zip(some, scorer.encode(some, [Role.CLIENT] * len(some)), strict=True))

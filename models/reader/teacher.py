@@ -9,9 +9,10 @@ adapters (Hu et al. 2022). They are too large for the service. `python -m models
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -70,9 +71,10 @@ def new_teacher(encoder: str) -> Reader:
         r=RANK, lora_alpha=2 * RANK, lora_dropout=0.0, target_modules=list(ADAPTED)
     )
     backbone = inject_adapter_in_model(adapters, backbone)
-    for module in backbone.modules():
-        if isinstance(module, BaseTunerLayer):
-            module.cast_input_dtype_enabled = False  # autocast casts what it needs
+    layers: Iterator[Any] = backbone.modules()
+    for layer in layers:
+        if isinstance(layer, BaseTunerLayer):
+            layer.cast_input_dtype_enabled = False  # autocast casts what it needs
     for name, parameter in backbone.named_parameters():
         if "lora_" in name:
             parameter.data = parameter.data.float()
