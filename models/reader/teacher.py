@@ -9,7 +9,6 @@ adapters (Hu et al. 2022). They are too large for the service. `python -m models
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -71,10 +70,10 @@ def new_teacher(encoder: str) -> Reader:
         r=RANK, lora_alpha=2 * RANK, lora_dropout=0.0, target_modules=list(ADAPTED)
     )
     backbone = inject_adapter_in_model(adapters, backbone)
-    layers: Iterator[Any] = backbone.modules()
-    for layer in layers:
-        if isinstance(layer, BaseTunerLayer):
-            layer.cast_input_dtype_enabled = False  # autocast casts what it needs
+    adapted: Any  # the attribute is peft's, without a declaration
+    for adapted in backbone.modules():
+        if isinstance(adapted, BaseTunerLayer):
+            vars(adapted)["cast_input_dtype_enabled"] = False  # autocast casts what it needs
     for name, parameter in backbone.named_parameters():
         if "lora_" in name:
             parameter.data = parameter.data.float()
