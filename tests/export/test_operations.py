@@ -8,7 +8,7 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 pytest.importorskip("onnxscript")
 
 from benchmarks.operations import counted
-from export.__main__ import HALVES, int8_versions
+from export.__main__ import int8_versions
 from export.onnx_graphs import Graphs, export_graphs
 from export.quantize import half_weights
 from tests.models.tiny import tiny_model
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 SHOWN = [[1, 9, 12, 2], [1, 25, 2]]
 INT8 = {name: make for name, (make, _) in int8_versions(SHOWN).items()}
-VERSIONS = {name: make for name, (make, _) in HALVES.items()} | {"stored": half_weights}
+VERSIONS = {"stored": half_weights}
 
 
 @pytest.fixture(scope="module")
