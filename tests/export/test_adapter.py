@@ -83,7 +83,7 @@ def judged(parent: Bundle, requests: list[ScoringRequest], *, as_shipped: bool) 
     return JudgedVectors(
         parent.manifest.bundle_id,
         parent.digest,
-        DataCounts(TURNS, TURNS, 0, 1, GROUPS, 20, START, START, ("v1",), {}),
+        DataCounts(TURNS, TURNS, 0, 2, GROUPS, 20, START, START, ("v1",), {}),
         0.0,
         scorer.head.feeds(requests),
         {

@@ -109,7 +109,7 @@ def test_an_administrator_creates_an_account_without_the_command_line(
     page.get_by_role("link", name="Accounts and tokens").click()
     page.fill("[name=name]", "vera")
     page.select_option("[name=role]", "supervisor")
-    page.fill("[name=team]", "north")
+    page.select_option("[name=team]", "north")
     page.fill("[name=password]", PASSWORD)
     page.get_by_role("button", name="Create").click()
     initial = page.locator("#secret").inner_text()
