@@ -27,7 +27,7 @@ from stream_app.worker import broker
 from tests import topic_log
 from tests.store import databases
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 ROUNDING = 0.0101
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 FLOAT_TOLERANCE = 5e-4
