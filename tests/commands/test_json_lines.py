@@ -72,7 +72,9 @@ def test_other_lines_are_left_to_the_contract(
     assert len(list(timed_events(path))) == len([line for line in lines if line])
 
 
-@pytest.mark.parametrize("content", [gzip.compress(b"{}", mtime=0), b"PK\x03\x04abc", b"\xff\xfea\x00b"])
+@pytest.mark.parametrize(
+    "content", [gzip.compress(b"{}", mtime=0), b"PK\x03\x04abc", b"\xff\xfea\x00b"]
+)
 def test_what_cannot_be_read_is_refused_with_what_to_do(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(NotJsonLines, match=r"unpack it first|in UTF-8"):
         list(read_lines(file(tmp_path, content)))
