@@ -43,7 +43,7 @@ Statistic = Callable[[Floats, Floats], float]
 
 
 def answers(scorer: OnnxScorer, sessions: Sequence[Turns]) -> list[Floats]:
-    """Of each session's counsellor turns: answer, no lapse (1 - lapse) and words, [turns, 3]."""
+    """A table for each session, [counsellor turns, 3]: answer, no lapse (1 - lapse) and words."""
     texts = list({text: None for turns in sessions for _, text in turns})
     encoded: dict[str, Encoding] = {}
     for first in range(0, len(texts), AT_A_TIME):

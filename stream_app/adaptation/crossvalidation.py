@@ -120,7 +120,7 @@ def validate(data: HeadData, method: Method[Any, Any] = RECALIBRATION) -> Valida
 
 
 def _rank(predicted: Floats, gold: Ints, rated: HeadData) -> Estimate:
-    """Of the expected level, or of the second of two labels."""
+    """Rank correlation of ratings with the expected level; none for three or more bare labels."""
     labels = len(rated.labels)
     if not rated.ordered and labels > 2:
         return Estimate(float("nan"), float("nan"), float("nan"))

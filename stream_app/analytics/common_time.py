@@ -41,7 +41,7 @@ LEAST_OWN: Final = 0.1
 _LASTING: Final = (0.0, 0.2, 0.4, 0.55, 0.7, 0.8, 0.88, 0.94, 0.97)
 """Correlation of the effects of a week and the next."""
 _SHARED: Final = (0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95)
-"""Of the variance of a typical week's mean, the part of the shared effect."""
+"""Shares that the common effect may have in the variance of a typical week's mean."""
 _WAVES: Final = (0.02, 0.06, 0.2, 0.6, 2.0)
 """Height of the season, in standard deviations of a row within its unit and week."""
 _NOTHING: Final = 1e-8
@@ -85,7 +85,7 @@ class _Products:
     xy: Any
 
     def of(self, chosen: Sequence[int]) -> "_Products":
-        """Of some columns."""
+        """The same products of some columns alone."""
         rows = list(chosen)
         return _Products(self.xx[np.ix_(rows, rows)], self.xz[rows], self.xy[rows])
 
@@ -294,7 +294,7 @@ class Panel:
             yield _Effects((vectors * weights) @ vectors.T, determinant)
 
     def _telling(self, products: _Products, inverse: Any) -> Any:
-        """What the rows tell about the columns beside the week effects: X' V^-1 X."""
+        """The information X' V^-1 X that the rows hold about the columns."""
         return products.xx - products.xz @ inverse @ products.xz.T
 
     def _solved(

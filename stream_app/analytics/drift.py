@@ -47,9 +47,9 @@ BASELINE: Final = 182
 AROUND: Final = 60
 """Days before and after a change of the model that are compared."""
 SMALLEST: Final = 0.025
-"""Of the index: what a shift of half a logit makes of a label with a share of a tenth."""
+"""Stability index from which a change counts: half a logit gives it at a share of a tenth."""
 SMALLEST_SHARE: Final = 0.03
-"""Of a change of abstention or calibration, and of the index at a change of the model."""
+"""Least change of an abstention or calibration, and of the index when the model changes."""
 DRAWS: Final = 2000
 DECILES: Final = 10
 DISSATISFIED: Final = 3.0

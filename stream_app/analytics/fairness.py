@@ -33,7 +33,7 @@ QUESTION: Final = "fairness"
 NOT_ENOUGH: Final = "not enough data"
 FEWEST_ROWS: Final = 30
 FEWEST_EVENTS: Final = 10
-"""Of either kind, below which intervals do not come from the variance in the data."""
+"""Fewer events, or fewer rows without one, get no interval from the variance in the data."""
 SIGNIFICANT: Final = 0.05
 MARGIN: Final = 0.05
 """A difference below it is small, however certain."""
