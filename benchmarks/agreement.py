@@ -8,8 +8,8 @@ from msgspec import Struct
 from benchmarks.workload import Turn
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Level, Stage
-from stream_app.core.ports import HeadScores
-from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.session.ports import HeadScores
 from stream_app.inference.scorer import OnnxScorer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ from typing import Final
 
 import duckdb
 
-from stream_app.store.archived import FACTS, file_of
+from stream_app.store.lifecycle.archived import FACTS, file_of
 
 _IDS: Final = ("session_id", "episode_id", "outcome_id")
 

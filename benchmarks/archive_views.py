@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.heads import LEVELS
-from stream_app.store.archived import FACTS
-from stream_app.store.tables import WORDS_FROM
+from stream_app.core.measures.heads import LEVELS
+from stream_app.store.database.tables import WORDS_FROM
+from stream_app.store.lifecycle.archived import FACTS
 
 VIEWS: Final = (*FACTS, "fact_counsellor_week")
 """A query that reads one of these, or a view whose name begins like it, can read the archive."""

@@ -18,7 +18,7 @@ from benchmarks.commits import Commit, CommitReader
 from benchmarks.generator import Job, Sent
 from benchmarks.schedule import Latency, backlog, latency
 from benchmarks.workload import Turn
-from stream_app.commands.child_processes import environment
+from stream_app.commands.service.child_processes import environment
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
 

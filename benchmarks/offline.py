@@ -18,7 +18,7 @@ import typer
 
 from benchmarks import processes, workload
 from benchmarks.workload import Turn
-from stream_app.commands.child_processes import environment
+from stream_app.commands.service.child_processes import environment
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
 

@@ -18,8 +18,8 @@ from msgspec import Struct
 from benchmarks import processes, workload
 from benchmarks.workload import Turn
 from stream_app import bootstrap
-from stream_app.core.pipeline import Pipeline, Source, receive
-from stream_app.core.session_state import Versioned
+from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
+from stream_app.core.session.session_state import Versioned
 from stream_app.inference.provider_choice import Provider
 from stream_app.settings import Settings
 

@@ -14,10 +14,11 @@ from benchmarks import workload
 from benchmarks.workload import Turn
 from stream_app import bootstrap
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.pipeline import Source, receive
-from stream_app.core.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core.pipeline.pipeline import Source, receive
+from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
 from stream_app.settings import Settings
-from stream_app.store import rows, tables, windows
+from stream_app.store.database import rows, tables
+from stream_app.store.stream import windows
 
 SPOKEN: Final = 8
 """Number of earlier turns of each session."""

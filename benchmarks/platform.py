@@ -22,10 +22,10 @@ from sqlalchemy import Connection
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, TOTAL
-from stream_app.core.heads import Dimension, Head, HeadKind
+from stream_app.core.measures.heads import Dimension, Head, HeadKind
 from stream_app.inference.bundle import Manifest
-from stream_app.store import tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 
 TURNS_A_SESSION: Final = 20
 MONTHS: Final = 12

@@ -30,22 +30,28 @@ from benchmarks.size_parts import LogPart
 from benchmarks.workload import Turn
 from servers import postgres
 from stream_app import bootstrap
-from stream_app.analytics import archive
+from stream_app.analytics.archive import archive
 from stream_app.contracts import compact, scores
 from stream_app.contracts.compact import ScoreReader
-from stream_app.core.pipeline import Received, Source, receive
+from stream_app.core.pipeline.pipeline import Received, Source, receive
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import Manifest
 from stream_app.settings import Settings
-from stream_app.store import schema, tables, windows
-from stream_app.store.archived import next_month
-from stream_app.store.queries.routing import SessionRouting
-from stream_app.store.repository import Store
-from stream_app.web.live_hub import Hub
-from stream_app.worker.encoded_scores import encoding
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, Committed, OutputTopics, SessionCache
+from stream_app.store.database import tables
+from stream_app.store.lifecycle.archived import next_month
+from stream_app.store.sessions.routing import SessionRouting
+from stream_app.store.stream import schema, windows
+from stream_app.store.stream.repository import Store
+from stream_app.web.live.live_hub import Hub
+from stream_app.worker.batches.encoded_scores import encoding
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.batches.processor import (
+    BatchProcessor,
+    Committed,
+    OutputTopics,
+    SessionCache,
+)
 
 FILE: Final = Path(__file__).with_name("sizes.json")
 SESSIONS: Final = 256

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import workload
-from stream_app.core.pipeline import Pipeline, Source, receive
-from stream_app.core.session_state import Versioned
+from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
+from stream_app.core.session.session_state import Versioned
 from stream_app.inference.scorer import OnnxScorer
 
 RECORDED: Final = 240

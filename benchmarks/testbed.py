@@ -17,10 +17,10 @@ from pydantic import SecretStr
 from benchmarks.errors import Unavailable
 from benchmarks.keys import keys
 from servers import kafka, postgres
-from stream_app.commands import up
+from stream_app.commands.service import up
 from stream_app.settings import Settings
-from stream_app.worker import broker
-from stream_app.worker.topics import declare_topics
+from stream_app.worker.kafka import broker
+from stream_app.worker.kafka.topics import declare_topics
 
 PARTITIONS: Final = 12
 POSTGRES: Final = {"fsync": "on", "shared_buffers": "256MB", "synchronous_commit": "on"}

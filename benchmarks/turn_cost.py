@@ -32,18 +32,18 @@ from benchmarks.rounds import median
 from benchmarks.testbed import Testbed
 from benchmarks.workload import Turn
 from stream_app import bootstrap, logs
-from stream_app.commands.worker import freeze_garbage_collector
-from stream_app.core.pipeline import Pipeline
+from stream_app.commands.service.worker import freeze_garbage_collector
+from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.sealing import envelope
 from stream_app.settings import LogFormat, Settings
-from stream_app.store.repository import Store
-from stream_app.worker import processor as worker_processor
-from stream_app.worker import publishing
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
-from stream_app.worker.record_decoder import RecordDecoder
+from stream_app.store.stream.repository import Store
+from stream_app.worker.batches import processor as worker_processor
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.batches.processor import BatchProcessor, OutputTopics, SessionCache
+from stream_app.worker.batches.record_decoder import RecordDecoder
+from stream_app.worker.kafka import publishing
 
 BATCHES: Final = (256, 32)
 TURNS: Final = 2048

@@ -13,10 +13,10 @@ from benchmarks.clocks import ModelClock
 from benchmarks.commits import CommitWriter
 from benchmarks.consumer_group import STAND_IN
 from stream_app import bootstrap, cli
-from stream_app.core.batch import BatchResult
+from stream_app.core.session.batch import BatchResult
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 
 
 def install(folder: Path, *, stand_in: bool = False) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from benchmarks import lengths
-from stream_app.commands.event_files import sample_sessions
+from stream_app.commands.events.event_files import sample_sessions
 from stream_app.inference import bundle as bundles
 from stream_app.inference.tokenizer import TextTokenizer
 

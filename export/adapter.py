@@ -33,7 +33,7 @@ from stream_app.adaptation.fitting import Floats
 from stream_app.adaptation.head_results import HeadResult, evaluated
 from stream_app.adaptation.judged_vectors import JudgedVectors
 from stream_app.adaptation.new_bundle import Changes, write
-from stream_app.core.heads import HeadKind
+from stream_app.core.measures.heads import HeadKind
 from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.adaptations import inputs_of

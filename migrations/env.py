@@ -1,8 +1,8 @@
-"""Alembic's environment: runs the migrations on the engine set by ``stream_app.store.schema``."""
+"""Alembic's environment: runs the migrations on the engine set by ``stream_app.store.stream.schema``."""
 
 from alembic import context
 
-from stream_app.store.tables import metadata
+from stream_app.store.database.tables import metadata
 
 engine = context.config.attributes["engine"]
 with engine.connect() as connection:

@@ -11,7 +11,7 @@ from models.batches import AFTER, BEFORE, SLOTS
 from models.calibrate import Calibration
 from models.encoder import MAX_TOKENS
 from models.labels import HEADS, HEADS_BY_NAME, ROLE_NAMES, HeadSpec
-from stream_app.core.heads import WORDS, HeadWords
+from stream_app.core.measures.heads import WORDS, HeadWords
 
 FORMAT = 2
 NAME = "rapport-minilm"

@@ -18,7 +18,7 @@ from models.evaluate import document, report, sections, tables
 from models.evaluate.outcomes import figure
 from models.evaluate.published import EPITOME_REDDIT, ESCONV_MEAN, MEASURES
 from models.labels import HEADS_BY_NAME
-from stream_app.core.perceived import PerceivedValues
+from stream_app.core.measures.perceived import PerceivedValues
 
 CROSS_VALIDATED = ("levels", "rationales", "strategies", "annomi", "intents", "calibration")
 
@@ -424,7 +424,7 @@ def _construct(measured: dict[str, Any]) -> str:
 
 OUTCOME_NOTE = """\
 Predictions of people's judgements of whole sessions, each for sessions of its own domain alone:
-additive models over the aggregates of both sides' turns so far (`stream_app/core/outcomes.py`).
+additive models over the aggregates of both sides' turns so far (`stream_app/core/measures/outcomes.py`).
 They do not measure empathy (`docs/outcomes.md`). Sessions that have ended use a separate model of
 the same form, fitted on whole sessions."""
 NO_OUTCOMES = "This bundle has no outcome models yet."

@@ -33,10 +33,10 @@ from models.data.registry import CORPORA
 from models.data.split import part_of
 from models.labels import CLIENT
 from models.standardised import centre_and_divisor
-from stream_app.commands.event_files import sample_events, sample_sessions
+from stream_app.commands.events.event_files import sample_events, sample_sessions
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.window import ScoringRequest, WindowTurn
+from stream_app.core.measures.window import ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.probe import TurnProbe
 from stream_app.inference.scorer import OnnxScorer

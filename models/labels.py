@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.heads import (
+from stream_app.core.measures.heads import (
     LEVELS,
     PERCEIVED,
     SATISFACTION,

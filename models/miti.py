@@ -2,7 +2,7 @@
 
 AnnoMI's annotators gave each counsellor turn at most one question, one reflection and one kind of
 input, as the MITI does for a volley. Their codes, counted by the same rule, are the ground truth of
-a session's summary (`stream_app.core.miti`). Several counting methods are compared: whole turns or
+a session's summary (`stream_app.core.measures.miti`). Several counting methods are compared: whole turns or
 sentences, probabilities or the most probable labels.
 
 Writes docs/evaluation/miti.json, one entry per bundle.
@@ -30,9 +30,9 @@ from models.labels import COUNSELLOR, HEADS_BY_NAME
 from models.resampling import interval, spearman
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, MitiSummary, Stage, TurnScore
-from stream_app.core.miti import FEWEST_VOLLEYS, THRESHOLDS, MitiCounts, miti_summary
-from stream_app.core.ports import Encoding, Scorer
-from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.measures.miti import FEWEST_VOLLEYS, THRESHOLDS, MitiCounts, miti_summary
+from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.session.ports import Encoding, Scorer
 from stream_app.inference import bundle as bundles
 from stream_app.inference.rationale import sentences
 from stream_app.inference.scorer import OnnxScorer

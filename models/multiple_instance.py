@@ -3,7 +3,7 @@
 Nobody rates single turns for perceived empathy; listeners rated sets of turns, which are bags in
 the sense of multiple-instance learning (Dietterich et al. 1997; Carbonneau et al. 2018). A turn's
 output is a log-odds; a bag's is the mean over its turns, as in the session state
-(`stream_app.core.aggregates`); its target is the rating scaled to [0, 1].
+(`stream_app.core.measures.aggregates`); its target is the rating scaled to [0, 1].
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ from models.ratings import Fold, bag_scores
 from models.resampling import interval, partial_spearman, spearman
 from models.trait_groups import perceived_values
 from models.turn_features import View
-from stream_app.core.heads import PERCEIVED
-from stream_app.core.perceived import PerceivedValues
+from stream_app.core.measures.heads import PERCEIVED
+from stream_app.core.measures.perceived import PerceivedValues
 
 VIEW: View = "final"
 ALPHA = 0.05

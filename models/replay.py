@@ -21,15 +21,15 @@ from models.labels import CLIENT, HEADS, ROLE_NAMES, HeadSpec
 from models.turn_features import View
 from stream_app.contracts.events import Approach, Domain, Role, SessionEnd, Turn, WireRole
 from stream_app.contracts.scores import Expressed, Level, Stage
-from stream_app.core.empathy import EmpathyModel
-from stream_app.core.environment import Policy
-from stream_app.core.heads import Dimension, HeadKind
-from stream_app.core.outcomes import OutcomeModel, features
-from stream_app.core.pipeline import Pipeline, Received, Source
-from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.session_state import Versioned
-from stream_app.core.watch import DISTRESS
-from stream_app.core.window import ScoringRequest, WindowPolicy
+from stream_app.core.measures.empathy import EmpathyModel
+from stream_app.core.measures.heads import Dimension, HeadKind
+from stream_app.core.measures.outcomes import OutcomeModel, features
+from stream_app.core.measures.watch import DISTRESS
+from stream_app.core.measures.window import ScoringRequest, WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, Received, Source
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.ports import Encoding, HeadScores
+from stream_app.core.session.session_state import Versioned
 from stream_app.inference.bundle import HeadSpec as ServiceHead
 from stream_app.inference.calibration import calibrate, choose_labels
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from models.labels import RATED
-from stream_app.core.perceived import PerceivedGroup, PerceivedValues, Validity
+from stream_app.core.measures.perceived import PerceivedGroup, PerceivedValues, Validity
 
 Content = dict[str, Any]
 LEAST_CORRELATION = 0.9

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import psutil
 
-from stream_app.worker.broker import die_with_parent, free_port
+from stream_app.worker.kafka.broker import die_with_parent, free_port
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 POM = Path(__file__).with_name("pom.xml")

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 
 from servers.postgres import PATIENCE, Server
-from stream_app.worker.broker import free_port
+from stream_app.worker.kafka.broker import free_port
 
 CONNECTIONS = 4
 """To the server, for all clients together: few, so that clients take turns on each."""

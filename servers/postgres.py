@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import psycopg
 
-from stream_app.worker.broker import free_port
+from stream_app.worker.kafka.broker import free_port
 
 PATIENCE = 30.0
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import httpx
 from ruamel.yaml import YAML
 
-from stream_app.worker.broker import free_port
+from stream_app.worker.kafka.broker import free_port
 
 CONFIGURATION: Final = Path(__file__).parent / "monitoring" / "prometheus.yml"
 PATIENCE: Final = 30.0

@@ -18,7 +18,7 @@ from typing import Final
 
 import httpx
 
-from stream_app.worker.broker import die_with_parent, free_port
+from stream_app.worker.kafka.broker import die_with_parent, free_port
 
 REPOSITORY: Final = Path(__file__).resolve().parents[1]
 VERSION: Final = "2.5.11.Final"

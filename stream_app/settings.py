@@ -21,14 +21,14 @@ from pydantic_settings import (
 )
 
 from stream_app.contracts.plausible import AHEAD, EARLIEST, PlausibleTimes
-from stream_app.core.approaches import Approaches, parse_approaches
-from stream_app.core.consent import OnWithdrawal
-from stream_app.core.restrictions import Restrictions, parse_restrictions
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.session.approaches import Approaches, parse_approaches
+from stream_app.core.session.consent import OnWithdrawal
+from stream_app.core.session.restrictions import Restrictions, parse_restrictions
 from stream_app.inference.bundle import DEFAULT_BUNDLE, find
 from stream_app.inference.provider_choice import Provider
 from stream_app.secret_files import SecretFiles
-from stream_app.store.granted_access import AccessByGroup, parse_access
+from stream_app.store.accounts.granted_access import AccessByGroup, parse_access
 
 DEFAULT_RULES: Final = Path(__file__).with_name("rules.yaml")
 DEFAULT_SCORECARDS: Final = Path(__file__).with_name("scorecards.yaml")
@@ -497,7 +497,7 @@ class Settings(BaseSettings):
         url = self.database_url.get_secret_value()
         if self.database_password is None:
             return url
-        from stream_app.store.connection import with_password  # noqa: PLC0415  # SQLAlchemy
+        from stream_app.store.database.connection import with_password  # noqa: PLC0415  # SQLAlchemy
 
         return with_password(url, self.database_password.get_secret_value())
 

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from stream_app import secret_files
 from stream_app.settings import Settings
-from stream_app.store.connection import masked_url
+from stream_app.store.database.connection import masked_url
 
 MASKED = "********"
 

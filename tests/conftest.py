@@ -12,7 +12,7 @@ from hypothesis import settings
 from pydantic import SecretStr
 
 from servers import kafka, postgres
-from stream_app.worker import broker
+from stream_app.worker.kafka import broker
 from tests import training
 from tests.e2e.service import Service
 from tests.store import compiled_statements, databases

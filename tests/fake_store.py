@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.batch import BatchResult
-from stream_app.core.origin import Origin
-from stream_app.core.ports import LogPosition, Message, OutboxEntry
-from stream_app.core.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.origin import Origin
+from stream_app.core.session.ports import LogPosition, Message, OutboxEntry
+from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
 from stream_app.errors import DatabaseWentBack, StaleState, StoreUnavailable
 
 Key = tuple[str, str]

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Expressed, Level, Stage, TurnScore
-from stream_app.core.aggregates import MILLION, Contribution
-from stream_app.core.empathy import AnswerModel, DomainEmpathy, EmpathyModel
-from stream_app.core.exchanges import Weighing
-from stream_app.core.heads import Head
-from stream_app.core.outcomes import OutcomeModel
-from stream_app.core.pipeline import Received, Source, receive
-from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.window import ScoringRequest
+from stream_app.core.measures.aggregates import MILLION, Contribution
+from stream_app.core.measures.empathy import AnswerModel, DomainEmpathy, EmpathyModel
+from stream_app.core.measures.exchanges import Weighing
+from stream_app.core.measures.heads import Head
+from stream_app.core.measures.outcomes import OutcomeModel
+from stream_app.core.measures.window import ScoringRequest
+from stream_app.core.pipeline.pipeline import Received, Source, receive
+from stream_app.core.session.ports import Encoding, HeadScores
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 

@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stream_app.contracts.events import MAX_EVENT_BYTES
-from stream_app.core.pipeline import Received, Source, receive
-from stream_app.store import schema
-from stream_app.store.repository import open_store
-from stream_app.worker.processor import BatchProcessor
+from stream_app.core.pipeline.pipeline import Received, Source, receive
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import open_store
+from stream_app.worker.batches.processor import BatchProcessor
 from tests.store.batches import end, outcome, prepare, turn
 from tests.worker.processors import processor
 

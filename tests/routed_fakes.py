@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from stream_app.contracts.events import Role
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline, environment_of
-from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.routes_file import parse
-from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
-from stream_app.core.window import ScoringRequest, WindowPolicy
+from stream_app.core.measures.window import ScoringRequest, WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, environment_of
+from stream_app.core.pipeline.scoring_bundles import BundlesInForce, ScoringBundle
+from stream_app.core.rules.routes_file import parse
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.ports import Encoding, HeadScores
 from tests.fakes import FakeScorer
 from tests.rule_texts import EAGER
 

@@ -2,8 +2,8 @@
 
 import json
 
-from stream_app.core.rule_file import parse
-from stream_app.core.rules import RuleSet
+from stream_app.core.rules.rule_file import parse
+from stream_app.core.rules.rules import RuleSet
 from stream_app.settings import DEFAULT_RULES
 
 HEAD = "version: 1\nrules:\n"

@@ -22,11 +22,12 @@ from pathlib import Path
 import psutil
 import sqlalchemy as sa
 
-from stream_app.core.pipeline import Received, Source, receive
-from stream_app.store import schema, tables
-from stream_app.store.repository import open_store
-from stream_app.worker.broker import free_port
-from stream_app.worker.processor import BatchProcessor
+from stream_app.core.pipeline.pipeline import Received, Source, receive
+from stream_app.store.database import tables
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import open_store
+from stream_app.worker.batches.processor import BatchProcessor
+from stream_app.worker.kafka.broker import free_port
 from tests.e2e.service import Service
 from tests.e2e.test_health import answer
 from tests.store.batches import pipeline, prepare

@@ -21,8 +21,8 @@ from pydantic import SecretStr
 from servers import kafka
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
-from stream_app.worker.broker import die_with_parent, free_port
-from stream_app.worker.topics import client_options, declare_topics
+from stream_app.worker.kafka.broker import die_with_parent, free_port
+from stream_app.worker.kafka.topics import client_options, declare_topics
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
 

@@ -23,7 +23,7 @@ from stream_app.health_server import serve_probes
 from stream_app.notifications import targets
 from stream_app.settings import Settings
 from stream_app.web import health_routes
-from stream_app.worker.health import Health, HealthLimits
+from stream_app.worker.upkeep.health import Health, HealthLimits
 from tests.chaos.workers import SLOWEST_STOP
 from tests.conftest import _missing
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from stream_app import bootstrap
-from stream_app.core.batch import BatchResult
-from stream_app.core.restrictions import parse_restrictions
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.restrictions import parse_restrictions
 from stream_app.inference import bundle as bundles
-from stream_app.store import restricted, tables
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import restricted
 from tests.store.batches import received, turn
 from tests.store.reading import rows
 from tests.web.in_process import InProcessWeb

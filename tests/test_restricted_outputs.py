@@ -12,12 +12,13 @@ import pytest
 
 from stream_app import bootstrap
 from stream_app.contracts import scores
-from stream_app.core.batch import BatchResult
-from stream_app.core.heads import Dimension, Head
-from stream_app.core.restrictions import parse_restrictions
+from stream_app.core.measures.heads import Dimension, Head
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.restrictions import parse_restrictions
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
-from stream_app.store import restricted, tables
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import restricted
 from tests.store.batches import end, received, turn
 from tests.store.reading import rows
 from tests.web.in_process import InProcessWeb

@@ -68,11 +68,11 @@ def test_no_module_imports_a_private_module_of_another_package() -> None:
 @pytest.mark.parametrize(
     ("importer", "imported", "count"),
     [
-        ("stream_app.web.live_hub", "stream_app.store.repository.Store", 0),
-        ("stream_app.web.live_hub", "stream_app.store.statements.Statement", 1),
-        ("stream_app.store.rows", "stream_app.store.statements.Statement", 0),
-        ("stream_app.web.app", "stream_app.web.console.charts", 1),
-        ("stream_app.commands.web", "stream_app.web.console.charts", 2),
+        ("stream_app.web.live.live_hub", "stream_app.store.stream.repository.Store", 0),
+        ("stream_app.web.live.live_hub", "stream_app.store.database.statements.Statement", 1),
+        ("stream_app.store.database.rows", "stream_app.store.database.statements.Statement", 0),
+        ("stream_app.web.app", "stream_app.web.console.plots.charts", 1),
+        ("stream_app.commands.service.web", "stream_app.web.console.plots.charts", 2),
         ("models.train", "torch.nn", 0),
     ],
 )

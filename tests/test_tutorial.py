@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.worker.broker import free_port
+from stream_app.worker.kafka.broker import free_port
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import worker_environment
 from stream_app.extras import PROVIDED_BY
-from stream_app.worker.broker import free_port
+from stream_app.worker.kafka.broker import free_port
 
 ROOT = Path(__file__).parents[1]
 UV = str(Path(sys.executable).with_name("uv"))
@@ -152,7 +152,7 @@ def test_a_workers_environment_keeps_to_its_limit(folder: Path, wheel: Path, cwd
         assert done.returncode == 0, done.stderr
         written[name] = (cwd / f"{name}.jsonl").read_bytes()
     assert written["worker"] == written["image"]
-    loading = "import apprise, psycopg, stream_app.tracing.export, stream_app.worker.app"
+    loading = "import apprise, psycopg, stream_app.tracing.export, stream_app.worker.kafka.app"
     done = run(folder / "image" / "bin" / "python", "-c", loading, cwd=cwd)
     assert done.returncode == 0, done.stderr
 

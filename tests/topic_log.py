@@ -6,7 +6,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from stream_app.settings import Settings
-from stream_app.worker.topics import client_options
+from stream_app.worker.kafka.topics import client_options
 
 FETCH_MS = 50
 

@@ -15,7 +15,13 @@ from benchmarks.consumers import polling
 from benchmarks.consumers.job import Row, as_json, job
 from stream_app.contracts.events import Turn
 from stream_app.contracts.scores import Stage
-from stream_app.core.window import ScoringRequest, WindowPolicy, WindowState, WindowTurn, push
+from stream_app.core.measures.window import (
+    ScoringRequest,
+    WindowPolicy,
+    WindowState,
+    WindowTurn,
+    push,
+)
 from stream_app.inference import bundle as bundles
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer

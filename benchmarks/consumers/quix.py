@@ -18,7 +18,7 @@ from benchmarks.clocks import ModelClock
 from benchmarks.commits import CommitWriter
 from benchmarks.consumers.job import INSERT, SCHEMA, Job, as_json, job
 from stream_app.contracts.events import Turn, decode
-from stream_app.core.window import WindowPolicy, WindowState, WindowTurn, push
+from stream_app.core.measures.window import WindowPolicy, WindowState, WindowTurn, push
 from stream_app.inference import bundle as bundles
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer

@@ -24,8 +24,8 @@ from benchmarks.schedule import Latency, latency
 from benchmarks.workload import Turn
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.ports import Encoding
-from stream_app.core.window import ScoringRequest, WindowTurn
+from stream_app.core.measures.window import ScoringRequest, WindowTurn
+from stream_app.core.session.ports import Encoding
 from stream_app.errors import ProviderError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.calibration import calibrate

@@ -19,12 +19,14 @@ from benchmarks.options import Options
 from benchmarks.processes import REPOSITORY
 from benchmarks.rounds import median
 from servers import postgres
-from stream_app.analytics import archive, rollups, schema
+from stream_app.analytics.archive import archive
+from stream_app.analytics.rollups import rollups
+from stream_app.analytics.views import schema
 from stream_app.inference import bundle as bundles
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource, as_text
-from stream_app.store import archived
-from stream_app.store.repository import Store, open_store
+from stream_app.store.lifecycle import archived
+from stream_app.store.stream.repository import Store, open_store
 
 NAME: Final = "analytics"
 TITLE: Final = "Dashboard queries by size"

@@ -21,8 +21,8 @@ from benchmarks import markdown, workload
 from benchmarks.options import Options
 from benchmarks.rounds import median, ratio
 from stream_app import bootstrap
-from stream_app.core.pipeline import Pipeline, Received, Source, receive
-from stream_app.core.session_state import Versioned
+from stream_app.core.pipeline.pipeline import Pipeline, Received, Source, receive
+from stream_app.core.session.session_state import Versioned
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import MANIFEST, Bundle
 from stream_app.inference.head_bundle import encoder_of

@@ -8,7 +8,7 @@ from benchmarks import consumer_group, markdown, probes, testbed
 from benchmarks.open_sessions import OpenSessions
 from benchmarks.options import Options
 from benchmarks.rounds import median
-from stream_app.worker.broker import free_port
+from stream_app.worker.kafka.broker import free_port
 
 NAME: Final = "sessions"
 TITLE: Final = "Open sessions and memory"

@@ -10,9 +10,9 @@ from msgspec import Struct, field
 from benchmarks import markdown, probes, processes, testbed
 from benchmarks.options import Options
 from benchmarks.rounds import median
-from stream_app.commands.child_processes import environment
+from stream_app.commands.service.child_processes import environment
 from stream_app.settings import Settings
-from stream_app.worker.broker import free_port
+from stream_app.worker.kafka.broker import free_port
 
 NAME: Final = "startup"
 TITLE: Final = "Start-up"

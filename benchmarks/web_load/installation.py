@@ -27,15 +27,15 @@ from benchmarks.web_load.visitors import Job, Seen
 from benchmarks.web_load.visits import PEOPLE, Stream, Visitor
 from servers import haproxy
 from stream_app import bootstrap
-from stream_app.analytics import rollups
-from stream_app.commands.child_processes import child_process, environment
+from stream_app.analytics.rollups import rollups
+from stream_app.commands.service.child_processes import child_process, environment
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person
-from stream_app.store.roles import PersonRole
-from stream_app.web.cookie_sessions import SECURE_COOKIE
-from stream_app.worker.broker import free_port
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.web.http.cookie_sessions import SECURE_COOKIE
+from stream_app.worker.kafka.broker import free_port
 
 HOST: Final = "localhost"
 LIVE: Final = "live"

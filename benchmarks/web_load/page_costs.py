@@ -13,7 +13,7 @@ import httpx
 from benchmarks.web_load import cpu_use, visits
 from benchmarks.web_load.visits import Visitor
 from stream_app.errors import RapportError
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.roles import PersonRole
 
 REPEATED: Final = 20
 FIRST: Final = 3

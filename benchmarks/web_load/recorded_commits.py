@@ -20,8 +20,8 @@ from psycopg.pq.abc import PGconn, PGresult
 from sqlalchemy import Connection, Engine, event
 
 from stream_app.errors import RapportError
-from stream_app.store import tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 
 _PLACEHOLDER: Final = re.compile(r"%(?:\((\w+)\))?s")
 _INSERT_OUTBOX: Final = f"INSERT INTO {tables.outbox.name} "

@@ -34,13 +34,13 @@ from benchmarks.web_load.stand_in_scorer import StandInScorer
 from benchmarks.workload import Turn
 from stream_app import bootstrap
 from stream_app.contracts import scores
-from stream_app.core.batch import BatchResult
-from stream_app.core.pipeline import Pipeline, Source, receive
-from stream_app.core.ports import Message
+from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.ports import Message
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
-from stream_app.worker.publishing import publish
-from stream_app.worker.topics import client_options
+from stream_app.worker.kafka.publishing import publish
+from stream_app.worker.kafka.topics import client_options
 
 EVERY: Final = 0.1
 """Seconds of turns in a batch, as a worker under load collects them."""

@@ -9,11 +9,11 @@ from typing import Final
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, TOTAL, Expressed, Level
-from stream_app.core.empathy import EmpathyModel
-from stream_app.core.heads import Dimension, Head, HeadKind
-from stream_app.core.outcomes import OutcomeModel
-from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.window import ScoringRequest
+from stream_app.core.measures.empathy import EmpathyModel
+from stream_app.core.measures.heads import Dimension, Head, HeadKind
+from stream_app.core.measures.outcomes import OutcomeModel
+from stream_app.core.measures.window import ScoringRequest
+from stream_app.core.session.ports import Encoding, HeadScores
 from stream_app.inference.bundle import Manifest
 
 POOL: Final = 256

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.roles import PersonRole
 
 FRAGMENTS: Final = ("session, refreshed", "one turn", "card of the wall")
 """Requests of pages that update themselves, which nobody clicks."""

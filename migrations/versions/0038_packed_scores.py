@@ -1,7 +1,7 @@
 """Pack the scores of turns on PostgreSQL; SQL reads them with ``rapport_json``.
 
 ``rapport_json(packed)`` returns JSON, ``rapport_pack(json)`` packs it. The format, and why these
-names: ``stream_app/store/packed_json.py``. Rewrites ``turn_scores``: stop the workers.
+names: ``stream_app/store/database/packed_json.py``. Rewrites ``turn_scores``: stop the workers.
 
 Revision: 0038
 """

@@ -19,8 +19,8 @@ from models.labels import COUNSELLOR
 from stream_app.adaptation.fitting import Floats, Ints
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.heads import Dimension
-from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.measures.heads import Dimension
+from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.adaptations import inputs_of
 from stream_app.inference.calibration import calibrate

@@ -14,12 +14,12 @@ from stream_app import bootstrap
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction
-from stream_app.store.queries import bundles
-from stream_app.store.queries.agreement import RatedTurn, rated_turns
-from stream_app.store.repository import Store
-from stream_app.store.scored_turns import ScoredHead
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.sessions import bundles
+from stream_app.store.sessions.scored_turns import ScoredHead
+from stream_app.store.stream.repository import Store
+from stream_app.store.work.agreement import RatedTurn, rated_turns
 
 RAPPORT: Final = Coder("rapport", "rapport")
 

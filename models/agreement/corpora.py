@@ -17,8 +17,8 @@ from models.data.split import key_of, split
 from models.labels import COUNSELLOR, HEADS_BY_NAME
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.ports import Encoding, HeadScores, Scorer
-from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.session.ports import Encoding, HeadScores, Scorer
 
 EXPERT: Final = Coder("expert", "expert")
 RAPPORT: Final = Coder("rapport", "rapport")

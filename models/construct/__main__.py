@@ -50,7 +50,7 @@ from models.labels import COUNSELLOR, HEADS, RATED
 from models.resampling import interval, spearman
 from stream_app.contracts.events import Approach
 from stream_app.contracts.scores import MECHANISMS, Stage
-from stream_app.core.empathy import EmpathyModel
+from stream_app.core.measures.empathy import EmpathyModel
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import HeadSpec
 

@@ -20,9 +20,9 @@ from models.replay import START
 from models.turn_features import ROWS, VIEWS, View, windows
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.empathy import client_features, counsellor_features
-from stream_app.core.ports import Encoding
-from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.measures.empathy import client_features, counsellor_features
+from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.session.ports import Encoding
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import Bundle
 from stream_app.inference.probe import TurnProbe

@@ -1,4 +1,4 @@
-"""Fit the parameters of `stream_app.core.empathy` to human judgements.
+"""Fit the parameters of `stream_app.core.measures.empathy` to human judgements.
 
 In peer support, counselling and customer service, *answers* are weighed by a regression of
 EPITOME's labelled totals (Sharma et al. 2020) on the head outputs for the response. In motivational
@@ -23,8 +23,8 @@ from models.construct.traces import Features
 from models.data.rated_sessions import RatedSession
 from models.labels import COUNSELLOR
 from stream_app.contracts.events import Approach, Role
-from stream_app.core.empathy import AnswerModel, DomainEmpathy, EmpathyModel, summary
-from stream_app.core.exchanges import MILLION, Exchanges, Weighing
+from stream_app.core.measures.empathy import AnswerModel, DomainEmpathy, EmpathyModel, summary
+from stream_app.core.measures.exchanges import MILLION, Exchanges, Weighing
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, TurnScore
-from stream_app.core.empathy import counsellor_features
+from stream_app.core.measures.empathy import counsellor_features
 
 SPANS: dict[str, int | None] = {"all turns": None, "last five": 5, "last three": 3}
 """By name, the number of latest counsellor turns in a mean; None: all of them."""

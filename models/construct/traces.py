@@ -17,10 +17,10 @@ from models.labels import COUNSELLOR, RATED
 from models.replay import ReplayScorer, session_end, session_turn
 from stream_app.contracts.events import Approach, Domain, Event, Role
 from stream_app.contracts.scores import SessionScore, Stage
-from stream_app.core.empathy import EmpathyModel, client_features, counsellor_features
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline, Received, Source
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.empathy import EmpathyModel, client_features, counsellor_features
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, Received, Source
+from stream_app.core.session.environment import Policy
 from stream_app.inference.bundle import HeadSpec
 
 

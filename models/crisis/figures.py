@@ -13,7 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 from models.crisis.turns import WrittenTurn
 from models.evaluate.tables import table
 from models.resampling import interval
-from stream_app.core.crisis import find_phrases
+from stream_app.core.measures.crisis import find_phrases
 
 Flags = NDArray[np.bool_]
 LIST, HEAD, BOTH, EAGER = "list", "probe", "list or probe", "probe at a recall of 0.95 in training"

@@ -23,7 +23,7 @@ from models.data.corpora import Conversation, Turn, one_hot
 from models.data.dialogues import Context, Kind, contexts, later_news
 from models.data.phrases import CONGRATULATIONS, is_cheer, rationale_phrases
 from models.labels import COUNSELLOR, RATIONALE_ORDER
-from stream_app.core.heads import LEVELS
+from stream_app.core.measures.heads import LEVELS
 
 CORPUS = "contrast"
 REACTIONS = "emotional_reactions"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from models.data.corpora import Conversation, Corpus, Turn, one_hot, read_rows
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
-from stream_app.core.heads import LEVELS
+from stream_app.core.measures.heads import LEVELS
 
 CORPUS = Corpus(
     "epitome",

@@ -23,11 +23,11 @@ from models.outcomes.labels import CHAT_FAILED, SPECS
 from models.replay import START
 from models.resampling import auroc, interval
 from stream_app.contracts.events import Domain, Role, Turn, WireRole
-from stream_app.core.environment import Policy
-from stream_app.core.outcomes import outcome_risks
-from stream_app.core.pipeline import Pipeline, Received, Source
-from stream_app.core.session_state import Versioned
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.outcomes import outcome_risks
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, Received, Source
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.session_state import Versioned
 from stream_app.inference.bundle import Bundle
 from stream_app.inference.scorer import OnnxScorer
 

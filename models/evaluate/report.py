@@ -19,7 +19,7 @@ from models.evaluate.folds import VIEWS, Fold
 from models.evaluate.predict import Floats, Ints, Predictions
 from models.labels import HEADS_BY_NAME, RATED, RATIONALE_ORDER
 from models.resampling import interval, partial_spearman, spearman, spread
-from stream_app.core.heads import LEVELS
+from stream_app.core.measures.heads import LEVELS
 
 Metrics = dict[str, dict[str, Any]]
 Figures = dict[str, float]

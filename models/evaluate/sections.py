@@ -8,7 +8,7 @@ from models.evaluate.folds import VIEW_WORDS
 from models.evaluate.tables import NONE, mean_sd, table
 from models.probes.report import markdown as probe_markdown
 from models.trait_groups import perceived_values
-from stream_app.core.perceived import PerceivedValues
+from stream_app.core.measures.perceived import PerceivedValues
 
 Content = dict[str, Any]
 

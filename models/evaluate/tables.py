@@ -19,7 +19,7 @@ from models.evaluate.published import (
     MEASURES,
     MICROMODELS,
 )
-from stream_app.core.heads import LEVELS
+from stream_app.core.measures.heads import LEVELS
 
 Table = dict[str, Any]
 Files = dict[str, Any]

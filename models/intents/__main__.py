@@ -22,7 +22,7 @@ from models.data.corpora import REPOSITORY, resolve_data_dir
 from models.evaluate.tables import table, with_tables
 from models.intents import figures, utterances
 from stream_app.contracts.events import Role
-from stream_app.core.intents import IntentSet
+from stream_app.core.measures.intents import IntentSet
 from stream_app.inference import bundle as bundles
 from stream_app.inference import intent_files
 from stream_app.inference.intent_model import Floats, collect, fit, scale, units

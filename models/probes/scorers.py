@@ -14,8 +14,8 @@ from models.data.corpora import Conversation, Turn
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.ports import Encoding, Scorer
-from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.session.ports import Encoding, Scorer
 from stream_app.inference import bundle
 from stream_app.inference.scorer import OnnxScorer
 

@@ -28,7 +28,7 @@ from models.reader.examples import Example
 from models.reader.index import ANSWERED, LAPSE, SHARE
 from models.reader.tasks import Floats
 from models.resampling import auroc, spearman
-from stream_app.core.empathy import AnswerModel
+from stream_app.core.measures.empathy import AnswerModel
 from stream_app.inference import bundle as bundles
 
 Measure = Callable[[Floats], float]

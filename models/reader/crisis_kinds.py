@@ -26,8 +26,8 @@ from models.replay import START
 from models.resampling import auroc, interval
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.crisis import find_phrases
-from stream_app.core.window import ScoringRequest, WindowTurn
+from stream_app.core.measures.crisis import find_phrases
+from stream_app.core.measures.window import ScoringRequest, WindowTurn
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import SHIPPED
 from stream_app.inference.scorer import OnnxScorer

@@ -24,9 +24,9 @@ from models.replay import START
 from models.resampling import auroc, interval, spearman
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.empathy import counsellor_features
-from stream_app.core.ports import Encoding
-from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.measures.empathy import counsellor_features
+from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.session.ports import Encoding
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import SHIPPED
 from stream_app.inference.scorer import OnnxScorer

@@ -23,7 +23,7 @@ from models.construct.bundle_scores import score_with_bundle
 from models.construct.fit import LABELLED, Part, reference
 from models.data.corpora import resolve_data_dir
 from models.data.rated_sessions import RatedSession, load_sessions
-from stream_app.core.empathy import AnswerModel, DomainEmpathy, EmpathyModel
+from stream_app.core.measures.empathy import AnswerModel, DomainEmpathy, EmpathyModel
 from stream_app.inference import bundle as bundles
 
 SHARE = 0.7

@@ -13,8 +13,8 @@ import msgspec
 
 from stream_app.adaptation.comparison import Comparison
 from stream_app.adaptation.outcome_risks import rescaled
-from stream_app.core.empathy import EmpathyModel
-from stream_app.core.outcomes import OutcomeModel
+from stream_app.core.measures.empathy import EmpathyModel
+from stream_app.core.measures.outcomes import OutcomeModel
 from stream_app.errors import BundleError
 from stream_app.inference.adaptations import Adaptation, Recalibration
 from stream_app.inference.bundle import ADAPTED_FORMAT, MANIFEST, Bundle, Manifest, load

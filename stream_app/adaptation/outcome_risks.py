@@ -14,7 +14,7 @@ from msgspec import structs
 
 from stream_app.adaptation.fitting import Family, Fit, HeadData
 from stream_app.contracts.events import OutcomeKind
-from stream_app.core.outcomes import OutcomeModel
+from stream_app.core.measures.outcomes import OutcomeModel
 from stream_app.errors import RapportError
 
 _DEFINITION: Final = re.compile(r"(\w+)=(\w+)(<=|>=|<|>)(-?\d+(?:\.\d+)?)")

@@ -16,7 +16,7 @@ from stream_app.adaptation.choosing import folds
 from stream_app.adaptation.crossvalidation import MIN_COUNSELLORS
 from stream_app.adaptation.estimates import Estimate, clustered_mean, standard_error
 from stream_app.adaptation.fitting import Floats, Ints
-from stream_app.core.empathy import ENOUGH_SESSIONS, DomainEmpathy
+from stream_app.core.measures.empathy import ENOUGH_SESSIONS, DomainEmpathy
 
 STRENGTHS: Final = (10.0, 30.0, 100.0, 300.0, 1000.0)
 """Numbers of sessions that the bundle's own reference counts as."""

@@ -9,9 +9,9 @@ from msgspec import structs
 
 from stream_app.adaptation.judgements import probabilities
 from stream_app.contracts.scores import MECHANISMS, TOTAL, Expressed, Level
-from stream_app.core.heads import Dimension, HeadKind
-from stream_app.core.ports import HeadScores
-from stream_app.core.recorded_session import RecordedSession
+from stream_app.core.measures.heads import Dimension, HeadKind
+from stream_app.core.pipeline.recorded_session import RecordedSession
+from stream_app.core.session.ports import HeadScores
 from stream_app.inference.adaptations import Recalibration
 from stream_app.inference.bundle import HeadSpec
 from stream_app.inference.calibration import choose_labels

@@ -15,14 +15,14 @@ import structlog
 from pydantic import SecretStr
 
 from stream_app import extras
-from stream_app.core.baselines import BaselineBook, NoBaselines
-from stream_app.core.consent import OnWithdrawal
-from stream_app.core.environment import Policy
-from stream_app.core.intents import NO_INTENTS, IntentSet
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.ports import Scorer
-from stream_app.core.scorecards import ScorecardFileError, Scorecards
-from stream_app.core.scorecards import parse as parse_scorecards
+from stream_app.core.measures.baselines import BaselineBook, NoBaselines
+from stream_app.core.measures.intents import NO_INTENTS, IntentSet
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.rules.scorecards import ScorecardFileError, Scorecards
+from stream_app.core.rules.scorecards import parse as parse_scorecards
+from stream_app.core.session.consent import OnWithdrawal
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.ports import Scorer
 from stream_app.errors import BundleError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.provider_choice import CudaDevice
@@ -32,17 +32,15 @@ from stream_app.redaction.presidio import open_presidio
 from stream_app.redaction.rules import Rules
 from stream_app.sealing.sources import KeySource
 from stream_app.settings import RedactorName, RulesSource, Settings, TraceExporter
-from stream_app.store import (
-    rule_sources,
-)
-from stream_app.store.baselines import StoredBaselines
-from stream_app.store.people import People
-from stream_app.store.repository import Store, open_store
-from stream_app.store.rule_sources import AdoptedRules, RuleFile, RuleSource
-from stream_app.store.secrets import MASTER_KEY, PSEUDONYM_KEY
-from stream_app.store.sign_in_throttle import SignInThrottle
+from stream_app.store.accounts.people import People
+from stream_app.store.accounts.sign_in_throttle import SignInThrottle
+from stream_app.store.alerts import rule_sources
+from stream_app.store.alerts.rule_sources import AdoptedRules, RuleFile, RuleSource
+from stream_app.store.database.secrets import MASTER_KEY, PSEUDONYM_KEY
+from stream_app.store.stream.baselines import StoredBaselines
+from stream_app.store.stream.repository import Store, open_store
 from stream_app.tracing.port import OFF, Tracing
-from stream_app.worker.metrics import WorkerMetrics
+from stream_app.worker.batches.metrics import WorkerMetrics
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
     from stream_app.inference.routed_bundles import Refusal
     from stream_app.inference.scorer import OnnxScorer
     from stream_app.web.practice_model import PracticeModel
-    from stream_app.worker.bundle_loading import BundleReloader
+    from stream_app.worker.upkeep.bundle_loading import BundleReloader
 
 __all__ = [
     "bundle",
@@ -247,7 +245,7 @@ def bundle_reloader(
     ``store``: where they are registered before they score.
     """
     from stream_app.inference.routed_bundles import BundleLoader  # noqa: PLC0415  # the runtime
-    from stream_app.worker.bundle_loading import BundleReloader  # noqa: PLC0415
+    from stream_app.worker.upkeep.bundle_loading import BundleReloader  # noqa: PLC0415
 
     def register(found: "OnnxScorer") -> BaselineBook:
         return NoBaselines() if store is None else register_bundle(store, found)
@@ -386,19 +384,19 @@ def scorecards(file: Path) -> Scorecards:
 def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
     """Create the app of console and API; imported here because workers do not need it."""
     from stream_app.web import app as web_app  # noqa: PLC0415
-    from stream_app.web.access_log import AccessLog  # noqa: PLC0415
-    from stream_app.web.health import WebHealth  # noqa: PLC0415
-    from stream_app.web.identity_provider import IdentityProvider  # noqa: PLC0415
-    from stream_app.web.intervention_outbox import InterventionOutbox  # noqa: PLC0415
+    from stream_app.web.http.access_log import AccessLog  # noqa: PLC0415
+    from stream_app.web.http.identity_provider import IdentityProvider  # noqa: PLC0415
+    from stream_app.web.http.metrics import WebMetrics  # noqa: PLC0415
+    from stream_app.web.http.unknown_senders import UnknownSenders  # noqa: PLC0415
     from stream_app.web.known_intents import KnownIntents  # noqa: PLC0415
-    from stream_app.web.live_hub import Hub  # noqa: PLC0415
-    from stream_app.web.log_ends import LogEnds  # noqa: PLC0415
-    from stream_app.web.metrics import WebMetrics  # noqa: PLC0415
-    from stream_app.web.publisher import Publisher  # noqa: PLC0415
+    from stream_app.web.live.health import WebHealth  # noqa: PLC0415
+    from stream_app.web.live.intervention_outbox import InterventionOutbox  # noqa: PLC0415
+    from stream_app.web.live.live_hub import Hub  # noqa: PLC0415
+    from stream_app.web.live.log_ends import LogEnds  # noqa: PLC0415
+    from stream_app.web.live.publisher import Publisher  # noqa: PLC0415
+    from stream_app.web.live.topic_reader import TopicReader  # noqa: PLC0415
     from stream_app.web.services import Services  # noqa: PLC0415
-    from stream_app.web.topic_reader import TopicReader  # noqa: PLC0415
-    from stream_app.web.unknown_senders import UnknownSenders  # noqa: PLC0415
-    from stream_app.worker.topics import client_options, declare_topics  # noqa: PLC0415
+    from stream_app.worker.kafka.topics import client_options, declare_topics  # noqa: PLC0415
 
     if settings.bundle_digest:
         bundle(settings)
@@ -474,7 +472,7 @@ def sweep_archive(settings: Settings, store: Store) -> str | None:
     if folder is None or not folder.is_dir():
         return None
     extras.require_analytics()
-    from stream_app.analytics import archive  # noqa: PLC0415  # needs the extra
+    from stream_app.analytics.archive import archive  # noqa: PLC0415  # needs the extra
 
     swept = archive.sweep(store, folder)
     return f"archive: {swept.rows} rows removed, {swept.files} files rewritten or deleted"

@@ -18,8 +18,8 @@ from stream_app.notifications.rounds import Rounds
 from stream_app.notifications.targets import Plan, Target, read_plan
 from stream_app.notifications.webhook import Webhook
 from stream_app.settings import Settings
-from stream_app.store.deliveries import Deliveries
-from stream_app.store.escalations import Escalations
+from stream_app.store.alerts.deliveries import Deliveries
+from stream_app.store.alerts.escalations import Escalations
 
 
 def notification_plan(settings: Settings) -> Plan:

@@ -11,40 +11,33 @@ import structlog
 from prometheus_client import Counter as Counts
 
 from stream_app import bootstrap
-from stream_app.analytics import rollups
-from stream_app.core.consent import OnWithdrawal
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.shadow import Shadow
+from stream_app.analytics.rollups import rollups
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.pipeline.shadow import Shadow
+from stream_app.core.session.consent import OnWithdrawal
 from stream_app.settings import RulesSource, Settings
-from stream_app.store import (
-    archived,
-    audit,
-    claims,
-    erasure,
-    log_positions,
-    restricted,
-    retention,
-    rule_sources,
-    shadow_scores,
-    tables,
-    withdrawal,
-)
-from stream_app.store.audit import AuditAction
-from stream_app.store.baselines import StoredBaselines
-from stream_app.store.repository import Store
-from stream_app.store.retention import Schedule
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.alerts import rule_sources
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import archived, erasure, restricted, retention
+from stream_app.store.lifecycle.retention import Schedule
+from stream_app.store.stream import claims, log_positions, shadow_scores, withdrawal
+from stream_app.store.stream.baselines import StoredBaselines
+from stream_app.store.stream.repository import Store
 from stream_app.tracing.port import OFF, Tracing
-from stream_app.worker import app as faust_app
-from stream_app.worker import erasing, schema_registry
 from stream_app.worker.agents import TurnAgent
-from stream_app.worker.app import RapportApp
-from stream_app.worker.encoded_scores import encoding
-from stream_app.worker.health import Health, HealthLimits
-from stream_app.worker.intent_loading import IntentReloader
-from stream_app.worker.left_bundles import LeftBundles
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
-from stream_app.worker.rule_loading import RuleReloader
+from stream_app.worker.batches.encoded_scores import encoding
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.batches.processor import BatchProcessor, OutputTopics, SessionCache
+from stream_app.worker.kafka import app as faust_app
+from stream_app.worker.kafka import schema_registry
+from stream_app.worker.kafka.app import RapportApp
+from stream_app.worker.upkeep import erasing
+from stream_app.worker.upkeep.health import Health, HealthLimits
+from stream_app.worker.upkeep.intent_loading import IntentReloader
+from stream_app.worker.upkeep.left_bundles import LeftBundles
+from stream_app.worker.upkeep.rule_loading import RuleReloader
 
 if TYPE_CHECKING:
     from stream_app.inference.scorer import OnnxScorer

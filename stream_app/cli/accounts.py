@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from stream_app.cli.options import DAY, settings_for
-from stream_app.store.roles import PersonRole, Right
+from stream_app.store.accounts.roles import PersonRole, Right
 
 accounts = typer.Typer(no_args_is_help=True, help="Manage the accounts of the console and the API.")
 
@@ -32,7 +32,7 @@ def add_person(
     ] = False,
 ) -> None:
     """Create an account; asks for a password. The roles ingest and study use a token instead."""
-    from stream_app.commands import people as command
+    from stream_app.commands.records import people as command
 
     if role in (PersonRole.INGEST, PersonRole.STUDY):
         command.add(settings_for(), name, role, team, speaker, None, all_teams=all_teams)
@@ -51,7 +51,7 @@ def add_person(
 @accounts.command("list")
 def list_people() -> None:
     """List all accounts."""
-    from stream_app.commands import people as command
+    from stream_app.commands.records import people as command
 
     for person in command.list_accounts(settings_for()):
         teams = "all teams" if person.all_teams else person.team or ""
@@ -65,7 +65,7 @@ def change_team(
     all_teams: Annotated[bool, typer.Option("--all-teams", help="All teams.")] = False,
 ) -> None:
     """Change which teams a supervisor reads, at once."""
-    from stream_app.commands import people as command
+    from stream_app.commands.records import people as command
 
     command.change_teams(settings_for(), name, team, all_teams=all_teams)
     typer.echo(f"{name} reads {'all teams' if all_teams else team}")
@@ -74,7 +74,7 @@ def change_team(
 @accounts.command("password")
 def change_password(name: Name) -> None:
     """Change the password of an account."""
-    from stream_app.commands import people as command
+    from stream_app.commands.records import people as command
 
     password = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
     command.change_password(settings_for(), name, password)
@@ -87,7 +87,7 @@ def bind_person(
     sub: Annotated[str, typer.Argument(help="The claim sub of the person at the provider.")],
 ) -> None:
     """Let a person of the identity provider (RAPPORT_OIDC_ISSUER) sign in to an account."""
-    from stream_app.commands import people as command
+    from stream_app.commands.records import people as command
 
     command.bind(settings_for(), name, sub)
     typer.echo(f"{sub} may sign in as {name}")
@@ -107,8 +107,8 @@ def new_token(
     channel: Annotated[str | None, typer.Option(help="Only sessions of this channel.")] = None,
 ) -> None:
     """Create a token for the API with some of this person's rights; it is printed only once."""
-    from stream_app.commands import people as command
-    from stream_app.store.people import IngestScope
+    from stream_app.commands.records import people as command
+    from stream_app.store.accounts.people import IngestScope
 
     sends = IngestScope(team, domain, channel)
     typer.echo(command.new_token(settings_for(), name, label, days, sends, may or ()))
@@ -119,7 +119,7 @@ def revoke_token(
     name: Name, label: Annotated[str, typer.Option(help="Label of the token.")]
 ) -> None:
     """Revoke a person's tokens with this label."""
-    from stream_app.commands import people as command
+    from stream_app.commands.records import people as command
 
     command.revoke(settings_for(), name, label)
     typer.echo(f"the tokens {label} of {name} are revoked")
@@ -128,7 +128,7 @@ def revoke_token(
 @accounts.command("disable")
 def disable_person(name: Name) -> None:
     """Disable an account and its tokens; the person's data is kept."""
-    from stream_app.commands import people as command
+    from stream_app.commands.records import people as command
 
     command.disable(settings_for(), name)
     typer.echo(f"{name} can no longer sign in")
@@ -151,7 +151,7 @@ def admit_to_study(
     ],
 ) -> None:
     """Let an account export redacted text for a study; admit it again to change the date."""
-    from stream_app.commands import studies as command
+    from stream_app.commands.results import studies as command
 
     made = command.admit(settings_for(), study, account, until.replace(tzinfo=UTC))
     typer.echo(f"{account} may export text for {study} before {made.until:%Y-%m-%d}")
@@ -160,7 +160,7 @@ def admit_to_study(
 @approved.command("end")
 def end_study(study: Study) -> None:
     """Refuse further exports of a study to all its accounts."""
-    from stream_app.commands import studies as command
+    from stream_app.commands.results import studies as command
 
     typer.echo(f"{study} has ended for {command.end(settings_for(), study)} account(s)")
 
@@ -168,7 +168,7 @@ def end_study(study: Study) -> None:
 @approved.command("list")
 def list_studies() -> None:
     """List all studies with their accounts and ends."""
-    from stream_app.commands import studies as command
+    from stream_app.commands.results import studies as command
 
     for each in command.every(settings_for()):
         typer.echo(f"{each.study_id:30} {each.person:30} until {each.until:%Y-%m-%d}")

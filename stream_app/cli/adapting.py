@@ -66,7 +66,7 @@ def adapt(
 
     from stream_app import bootstrap
     from stream_app.adaptation.outcome_risks import parse_definition
-    from stream_app.commands import adapt as command
+    from stream_app.commands.rules import adapt as command
 
     changes = {"database_url": SecretStr(database)} if database else {}
     settings = settings_for(bundle, **changes)
@@ -100,7 +100,7 @@ def _export(settings: "Settings", consent: list[str], file: Path) -> None:
     from contextlib import closing
 
     from stream_app import bootstrap
-    from stream_app.commands import adapt_vectors as command
+    from stream_app.commands.rules import adapt_vectors as command
 
     scorer = bootstrap.offline_scorer(settings)
     with closing(bootstrap.store(settings)) as store:
@@ -131,7 +131,7 @@ def promote(
     from contextlib import closing
 
     from stream_app import bootstrap
-    from stream_app.commands import promote as command
+    from stream_app.commands.rules import promote as command
     from stream_app.inference.bundle import find
 
     settings = settings_for()
@@ -148,7 +148,7 @@ def rollback(reason: Reason) -> None:
     from contextlib import closing
 
     from stream_app import bootstrap
-    from stream_app.commands import promote as command
+    from stream_app.commands.rules import promote as command
 
     settings = settings_for()
     with closing(bootstrap.store(settings)) as store:

@@ -8,7 +8,7 @@ import typer
 from stream_app.cli.options import settings_for
 
 if TYPE_CHECKING:
-    from stream_app.analytics.schema import Made
+    from stream_app.analytics.views.schema import Made
 
 database = typer.Typer(no_args_is_help=True, help="Manage the database's schema.")
 
@@ -17,8 +17,8 @@ database = typer.Typer(no_args_is_help=True, help="Manage the database's schema.
 def upgrade() -> None:
     """Create the tables, or upgrade them to this release's schema, and the reporting views."""
     from stream_app import bootstrap
-    from stream_app.analytics import schema as reporting
-    from stream_app.store import schema
+    from stream_app.analytics.views import schema as reporting
+    from stream_app.store.stream import schema
 
     settings = settings_for()
     with closing(bootstrap.new_store(settings)) as store:
@@ -32,7 +32,7 @@ def upgrade() -> None:
 def make_views() -> None:
     """Recreate the reporting views, after the first use of a bundle with other heads."""
     from stream_app import bootstrap
-    from stream_app.analytics import schema as reporting
+    from stream_app.analytics.views import schema as reporting
 
     settings = settings_for()
     with closing(bootstrap.store(settings)) as store:

@@ -20,8 +20,8 @@ def count_letters() -> None:
     """Print the number of dead letters by reason."""
     import asyncio
 
-    from stream_app.commands import dead_letters as command
-    from stream_app.worker.dead_letters import read
+    from stream_app.commands.events import dead_letters as command
+    from stream_app.worker.batches.dead_letters import read
 
     found = asyncio.run(read(settings_for()))
     for reason, count in command.count_by_reason(found):
@@ -34,8 +34,8 @@ def list_letters(reason: Reasons = None) -> None:
     """Print a line per dead letter: id, reason, size, problem; never text."""
     import asyncio
 
-    from stream_app.commands import dead_letters as command
-    from stream_app.worker.dead_letters import read
+    from stream_app.commands.events import dead_letters as command
+    from stream_app.worker.batches.dead_letters import read
 
     found = asyncio.run(read(settings_for()))
     for item in command.select(found, reason or ()):
@@ -55,8 +55,8 @@ def replay_letters(
     """Send dead letters to the turns topic again, after the problem has been fixed."""
     import asyncio
 
-    from stream_app.commands import dead_letters as command
-    from stream_app.worker.dead_letters import read
+    from stream_app.commands.events import dead_letters as command
+    from stream_app.worker.batches.dead_letters import read
 
     if not (ids or reason or everything):
         raise typer.BadParameter("name dead letters, or use --reason or --all")

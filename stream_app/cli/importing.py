@@ -76,7 +76,7 @@ def transcript(
     out: Out = None,
 ) -> None:
     """Import a transcript as one session."""
-    from stream_app.commands import importing as command
+    from stream_app.commands.events import importing as command
     from stream_app.importers import transcripts
     from stream_app.importers.imported import starts_at
 
@@ -105,7 +105,7 @@ def convokit(
     out: Out = None,
 ) -> None:
     """Import a ConvoKit corpus; every conversation is a session."""
-    from stream_app.commands import importing as command
+    from stream_app.commands.events import importing as command
     from stream_app.importers import convokit as corpus
 
     events = list(command.events_in(corpus.items(folder), _report))
@@ -129,7 +129,7 @@ def chat(
     out: Out = None,
 ) -> None:
     """Import recorded messages; every room, channel, ticket or conversation is a session."""
-    from stream_app.commands import importing as command
+    from stream_app.commands.events import importing as command
     from stream_app.importers import chats
 
     people = _people(counsellor, other, consent)
@@ -148,7 +148,7 @@ def matrix(
     consent: Consent = False,
 ) -> None:
     """Follow the rooms of an account (MATRIX_URL, MATRIX_TOKEN) until the process is stopped."""
-    from stream_app.commands import importing as command
+    from stream_app.commands.events import importing as command
 
     command.follow_matrix(position, _people(counsellor, other, consent), _report)
 
@@ -168,7 +168,7 @@ def webhooks(
 
     Secrets: ZENDESK_SECRET, INTERCOM_SECRET, SLACK_SECRET, TWILIO_SECRET (the auth token).
     """
-    from stream_app.commands import importing as command
+    from stream_app.commands.events import importing as command
 
     people = _people(counsellor, other, consent)
     command.receive_webhooks(host, port, url, people, _report)
@@ -185,8 +185,8 @@ def _deliver(events: "Sequence[Sendable]", key: str, out: Path | None, source: P
 
     Exit status 1 if there is nothing, or if the service refused some of it.
     """
-    from stream_app.commands import importing as command
-    from stream_app.commands.score import open_output
+    from stream_app.commands.events import importing as command
+    from stream_app.commands.events.score import open_output
     from stream_app.importers.imported import ImportRefused
 
     if not events:

@@ -60,7 +60,7 @@ def routes(
     Exit status 1: the file is not valid, or a bundle is refused.
     """
     from stream_app import bootstrap
-    from stream_app.core.routing import Addressed
+    from stream_app.core.rules.routing import Addressed
     from stream_app.settings import Settings
 
     settings = Settings()
@@ -84,7 +84,7 @@ def doctor() -> None:
     from rich.markup import escape
 
     from stream_app import logs
-    from stream_app.commands.doctor import run_checks
+    from stream_app.commands.service.doctor import run_checks
     from stream_app.settings import Settings
 
     settings = Settings()

@@ -23,7 +23,7 @@ def check_intents(file: IntentsFile, bundle: Bundle = None) -> None:
     """Check a file of intents; print its intents, or all errors with their lines."""
     from rich.console import Console
 
-    from stream_app.commands import intents as command
+    from stream_app.commands.rules import intents as command
 
     command.show(_compared(file, bundle)[0], Console())
 
@@ -44,7 +44,7 @@ def try_intents(
     """Print precision and recall of each intent, and each hit with its nearest example."""
     from rich.console import Console
 
-    from stream_app.commands import intents as command
+    from stream_app.commands.rules import intents as command
 
     comparer, scorer = _compared(file, bundle)
     if utterances is None:
@@ -72,8 +72,8 @@ def suggest_intents(
     from rich.console import Console
 
     from stream_app import extras
-    from stream_app.commands import intent_suggestions as command
-    from stream_app.commands.score import with_progress
+    from stream_app.commands.events.score import with_progress
+    from stream_app.commands.rules import intent_suggestions as command
 
     extras.require_analytics()
     comparer, scorer = _compared(file, bundle)

@@ -20,7 +20,7 @@ def new_key(
     ] = None,
 ) -> None:
     """Make a key. In a file of master keys the first one encrypts, the others only decrypt."""
-    from stream_app.commands import keys as command
+    from stream_app.commands.records import keys as command
 
     made = command.new(file)
     typer.echo(made if file is None else f"key {made} is the first in {file}")
@@ -36,7 +36,7 @@ def rotate_keys(
     ] = False,
 ) -> None:
     """Encrypt the keys of all sessions with the first master key; may be interrupted."""
-    from stream_app.commands import keys as command
+    from stream_app.commands.records import keys as command
 
     settings = settings_for()
     done = 0
@@ -53,7 +53,7 @@ def encrypt_stored() -> None:
     """Encrypt what a release before 0.2 stored in plain; workers may go on."""
     from collections import Counter
 
-    from stream_app.commands import keys as command
+    from stream_app.commands.records import keys as command
 
     done: Counter[str] = Counter()
     for piece in command.encrypt(settings_for()):
@@ -66,7 +66,7 @@ def encrypt_stored() -> None:
 @key_commands.command("move")
 def move_key() -> None:
     """Move the pseudonym key out of the database to RAPPORT_PSEUDONYM_KEY_FILE."""
-    from stream_app.commands import keys as command
+    from stream_app.commands.records import keys as command
 
     typer.echo(f"the pseudonym key is in {command.move(settings_for())} now: back it up")
 
@@ -74,7 +74,7 @@ def move_key() -> None:
 @key_commands.command("rotate-pseudonyms")
 def rotate_pseudonyms() -> None:
     """Give every speaker a new pseudonym. Stop workers and consoles before."""
-    from stream_app.commands import keys as command
+    from stream_app.commands.records import keys as command
 
     count = command.rotate_pseudonyms(settings_for())
     typer.echo(f"{count} pseudonyms replaced; start workers and consoles again")

@@ -23,7 +23,7 @@ def erase(
     ] = False,
 ) -> None:
     """Erase sessions permanently, with scores, alerts and ratings; print the removed rows."""
-    from stream_app.commands import erase as command
+    from stream_app.commands.records import erase as command
 
     if receipt:
         if speaker or not session:
@@ -52,7 +52,7 @@ def purge(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Purge what has expired, also if a worker refuses because it would be much at once."""
-    from stream_app.commands import purge as command
+    from stream_app.commands.records import purge as command
 
     with command.open_purge(settings_for()) as (planned, carry_out):
         for kind in planned:
@@ -90,7 +90,7 @@ def record_consent(
     ] = None,
 ) -> None:
     """Send a consent record of a session to the turns topic; a worker applies it."""
-    from stream_app.commands import consent as command
+    from stream_app.commands.records import consent as command
 
     settings = settings_for()
     command.record(settings, session, status, version, source, speaker, purpose or ())
@@ -100,7 +100,7 @@ def record_consent(
 @consent_commands.command("list")
 def list_consents(session: SessionId) -> None:
     """Print the stored consent records of a session, oldest first."""
-    from stream_app.commands import consent as command
+    from stream_app.commands.records import consent as command
 
     found = command.of_session(settings_for(), session)
     for one in found.records:
@@ -126,7 +126,7 @@ def add_hold(
     reason: Annotated[str, typer.Option(help="Why, for example the number of the case.")],
 ) -> None:
     """Keep a session from being purged or erased until the hold is removed."""
-    from stream_app.commands import hold as command
+    from stream_app.commands.records import hold as command
 
     command.add(settings_for(), session, reason)
     typer.echo("on legal hold")
@@ -135,7 +135,7 @@ def add_hold(
 @hold_commands.command("remove")
 def remove_hold(session: SessionId) -> None:
     """End a hold; the session then expires as usual and can be erased."""
-    from stream_app.commands import hold as command
+    from stream_app.commands.records import hold as command
 
     command.remove(settings_for(), session)
     typer.echo("no longer on legal hold")
@@ -144,7 +144,7 @@ def remove_hold(session: SessionId) -> None:
 @hold_commands.command("list")
 def list_holds() -> None:
     """Print the sessions on legal hold, oldest hold first."""
-    from stream_app.commands import hold as command
+    from stream_app.commands.records import hold as command
 
     for hold in command.find(settings_for()):
         typer.echo(f"{hold.session_id}  since {hold.at.isoformat()}  {hold.reason}")
@@ -166,7 +166,7 @@ def verify_trail(
     ] = None,
 ) -> None:
     """Check that no entry of the audit trail was changed, removed, inserted or moved."""
-    from stream_app.commands import audit as command
+    from stream_app.commands.records import audit as command
 
     found = command.verify(settings_for(), head)
     typer.echo(command.summary(found))

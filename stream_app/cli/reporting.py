@@ -73,10 +73,10 @@ def analyse(
     from stream_app import extras
 
     extras.require_analytics()
-    from stream_app.analytics.questions import QUESTIONS, Asked
-    from stream_app.commands import analyse as command
-    from stream_app.store.queries.scope import Scope
-    from stream_app.web.analysis_files import FileFormat, encoded
+    from stream_app.analytics.questions.questions import QUESTIONS, Asked
+    from stream_app.commands.results import analyse as command
+    from stream_app.findings.analysis_files import FileFormat, encoded
+    from stream_app.store.sessions.scope import Scope
 
     if as_json and form not in ("table", "json"):
         raise typer.BadParameter(f"--json and --format {form} exclude each other")
@@ -129,9 +129,9 @@ def report(
     from stream_app import extras
 
     extras.require_analytics()
-    from stream_app.commands import report as command
-    from stream_app.web import report as every
-    from stream_app.web import summary
+    from stream_app.commands.results import report as command
+    from stream_app.web.console.analytics import report as every
+    from stream_app.web.console.analytics import summary
 
     if until < since:
         raise typer.BadParameter("--to is before --from")
@@ -181,10 +181,10 @@ def export(
             raise typer.BadParameter("--speaker takes no other option than --out")
         _export_person(speaker, out)
         return
-    from stream_app.commands import export as command
-    from stream_app.store.queries.sessions import SessionFilter
-    from stream_app.web.exports.formats import Format
-    from stream_app.web.exports.rollups import RollUp
+    from stream_app.commands.results import export as command
+    from stream_app.findings.exports.formats import Format
+    from stream_app.findings.exports.rollups import RollUp
+    from stream_app.store.sessions.sessions import SessionFilter
 
     if table is None or table not in command.TABLES:
         raise typer.BadParameter(f"known tables: {', '.join(command.TABLES)}")
@@ -204,7 +204,7 @@ def export(
 
 
 def _export_person(speaker: str, out: Path) -> None:
-    from stream_app.commands import subject_access as command
+    from stream_app.commands.records import subject_access as command
 
     for name, rows in command.export(settings_for(), speaker, out).most_common():
         typer.echo(f"{rows:8}  {name}")
@@ -222,7 +222,7 @@ def archive(
     from stream_app import extras
 
     extras.require_analytics()
-    from stream_app.commands import archive as command
+    from stream_app.commands.results import archive as command
 
     command.run(settings_for(), None if before is None else before.date(), typer.echo)
 
@@ -234,7 +234,7 @@ longitudinal = typer.Typer(no_args_is_help=True, help="Roll-ups for reports and 
 def update_rollups() -> None:
     """Take up the sessions that ended or changed; workers do so every ten minutes."""
     from stream_app import bootstrap
-    from stream_app.analytics import rollups
+    from stream_app.analytics.rollups import rollups
 
     typer.echo(f"{sum(rollups.update(bootstrap.store(settings_for())))} changes taken up")
 
@@ -243,6 +243,6 @@ def update_rollups() -> None:
 def rebuild_rollups() -> None:
     """Recompute the roll-ups from all sessions."""
     from stream_app import bootstrap
-    from stream_app.analytics import rollups
+    from stream_app.analytics.rollups import rollups
 
     typer.echo(f"{rollups.rebuild(bootstrap.store(settings_for()))} sessions rolled up")

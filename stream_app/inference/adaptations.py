@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
-from stream_app.core.heads import Head
+from stream_app.core.measures.heads import Head
 from stream_app.errors import BundleError
 
 

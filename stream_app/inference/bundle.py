@@ -13,10 +13,10 @@ from msgspec import Struct, field, structs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import TOTAL
-from stream_app.core.empathy import CLIENT_FEATURES, COUNSELLOR_FEATURES, EmpathyModel
-from stream_app.core.heads import LEVELS, Dimension, Head, HeadKind
-from stream_app.core.outcomes import OutcomeModel
-from stream_app.core.perceived import PerceivedValues
+from stream_app.core.measures.empathy import CLIENT_FEATURES, COUNSELLOR_FEATURES, EmpathyModel
+from stream_app.core.measures.heads import LEVELS, Dimension, Head, HeadKind
+from stream_app.core.measures.outcomes import OutcomeModel
+from stream_app.core.measures.perceived import PerceivedValues
 from stream_app.errors import BundleError
 from stream_app.inference import adaptations, bundle_pointer
 from stream_app.inference.adaptations import Adaptation

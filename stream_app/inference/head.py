@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_app.contracts.events import Role
-from stream_app.core.window import ScoringRequest, WindowTurn
+from stream_app.core.measures.window import ScoringRequest, WindowTurn
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.providers import Graph, open_session
 

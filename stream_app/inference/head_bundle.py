@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from stream_app.core.empathy import EmpathyModel
-from stream_app.core.outcomes import OutcomeModel
-from stream_app.core.perceived import PerceivedValues
+from stream_app.core.measures.empathy import EmpathyModel
+from stream_app.core.measures.outcomes import OutcomeModel
+from stream_app.core.measures.perceived import PerceivedValues
 from stream_app.errors import BundleError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import (

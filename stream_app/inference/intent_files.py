@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from stream_app.core.intent_file import IntentFileError, parse
-from stream_app.core.intents import NO_INTENTS, IntentSet
+from stream_app.core.measures.intents import NO_INTENTS, IntentSet
+from stream_app.core.rules.intent_file import IntentFileError, parse
 
 SHIPPED: Final = Path(__file__).parents[1] / "intents"
 """Contains the shipped sets, and the sample of ordinary turns."""

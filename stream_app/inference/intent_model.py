@@ -16,7 +16,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from stream_app.contracts.events import Role
-from stream_app.core.intents import IntentSet
+from stream_app.core.measures.intents import IntentSet
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

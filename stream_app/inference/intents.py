@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from stream_app.contracts.events import Role
-from stream_app.core.intents import Hits, IntentSet
-from stream_app.core.ports import Scorer
+from stream_app.core.measures.intents import Hits, IntentSet
+from stream_app.core.session.ports import Scorer
 from stream_app.inference.intent_files import background
 from stream_app.inference.intent_model import Fitted, Floats, Sentences, collect, fit, units
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_app.contracts.events import Role
-from stream_app.core.heads import Dimension
-from stream_app.core.window import ScoringRequest, WindowTurn
+from stream_app.core.measures.heads import Dimension
+from stream_app.core.measures.window import ScoringRequest, WindowTurn
 from stream_app.inference.batching import ONE_BY_ONE, BatchLimits, Shapes, padded, plan_batches
 from stream_app.inference.bundle import ReaderSpec
 from stream_app.inference.encoder import CUDA_BUDGET, CUDA_ROWS

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.routing import RoutedBundle
-from stream_app.core.window import ScoringRequest, WindowTurn
+from stream_app.core.measures.window import ScoringRequest, WindowTurn
+from stream_app.core.rules.routing import RoutedBundle
 from stream_app.errors import BundleError, RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference import head_bundle

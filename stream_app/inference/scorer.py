@@ -8,13 +8,13 @@ import numpy.typing as npt
 from stream_app.contracts.events import Role
 from stream_app.contracts.score_layout import SCALE
 from stream_app.contracts.scores import MECHANISMS, TOTAL, Expressed, Level, Span
-from stream_app.core.crisis import CRISIS
-from stream_app.core.empathy import EmpathyModel
-from stream_app.core.heads import Dimension, Head, HeadKind
-from stream_app.core.outcomes import OutcomeModel
-from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.watch import DISTRESS
-from stream_app.core.window import ScoringRequest
+from stream_app.core.measures.crisis import CRISIS
+from stream_app.core.measures.empathy import EmpathyModel
+from stream_app.core.measures.heads import Dimension, Head, HeadKind
+from stream_app.core.measures.outcomes import OutcomeModel
+from stream_app.core.measures.watch import DISTRESS
+from stream_app.core.measures.window import ScoringRequest
+from stream_app.core.session.ports import Encoding, HeadScores
 from stream_app.inference.bundle import Bundle
 from stream_app.inference.calibration import Decisions, choose_labels, rounded
 from stream_app.inference.encoder import TokenOutput, TurnEncoder, encoder_graph

@@ -9,7 +9,7 @@ from typing import Any, Final
 from stream_app.contracts.scores import AlertState
 from stream_app.notifications.message_text import digest_summary, escalation_words, sentence
 from stream_app.notifications.notification import Notification, link
-from stream_app.store.deliveries import DueAlert
+from stream_app.store.alerts.deliveries import DueAlert
 
 NO_END: Final = "0001-01-01T00:00:00Z"
 """Alertmanager's ``endsAt`` of an alert that is still firing."""

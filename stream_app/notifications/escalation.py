@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from stream_app.notifications.rota import Rota
-from stream_app.store.deliveries import DueAlert
+from stream_app.store.alerts.deliveries import DueAlert
 
 
 class AlertFilter(Protocol):

@@ -9,8 +9,13 @@ from prometheus_client import Counter
 
 from stream_app.notifications.escalation import Escalation
 from stream_app.notifications.rounds import Rounds
-from stream_app.store.escalations import EscalatedAlert, Escalations, EscalationState, NewStep
-from stream_app.store.suppressions import Suppression
+from stream_app.store.alerts.escalations import (
+    EscalatedAlert,
+    Escalations,
+    EscalationState,
+    NewStep,
+)
+from stream_app.store.alerts.suppressions import Suppression
 
 log = structlog.get_logger(__name__)
 

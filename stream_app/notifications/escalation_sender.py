@@ -16,7 +16,7 @@ from stream_app.notifications.notification import (
     escalated,
 )
 from stream_app.notifications.rounds import Rounds
-from stream_app.store.escalations import EscalatedAlert, Escalations, EscalationState
+from stream_app.store.alerts.escalations import EscalatedAlert, Escalations, EscalationState
 
 log = structlog.get_logger(__name__)
 

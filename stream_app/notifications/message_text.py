@@ -6,7 +6,7 @@ from typing import Final
 
 from stream_app.contracts.scores import AlertState
 from stream_app.notifications.notification import Notification, link
-from stream_app.store.deliveries import DueAlert
+from stream_app.store.alerts.deliveries import DueAlert
 
 MAX_LINES: Final = 20
 """Maximum number of alerts listed in a digest; the summary counts all."""

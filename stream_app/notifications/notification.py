@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from stream_app.contracts.scores import AlertState
 from stream_app.errors import RapportError
-from stream_app.store.deliveries import DueAlert
+from stream_app.store.alerts.deliveries import DueAlert
 
 NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:digest")
 SEVERITIES: Final = ("critical", "warning", "info")

@@ -25,8 +25,8 @@ from stream_app.notifications.notification import (
 from stream_app.notifications.rate_limit import HOUR
 from stream_app.notifications.rounds import Rounds
 from stream_app.notifications.targets import Target
-from stream_app.store.deliveries import Deliveries, DeliveryState, DueAlert, PendingDigest
-from stream_app.store.suppressions import Suppression
+from stream_app.store.alerts.deliveries import Deliveries, DeliveryState, DueAlert, PendingDigest
+from stream_app.store.alerts.suppressions import Suppression
 
 log = structlog.get_logger(__name__)
 

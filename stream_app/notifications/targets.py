@@ -42,7 +42,7 @@ from stream_app.notifications.rate_limit import QuietHours, RateLimit
 from stream_app.notifications.rota import WEEKDAYS, DatedShift, Rota, WeeklyShift
 from stream_app.notifications.webhook import signer
 from stream_app.secret_files import UnusableSecret, named_secret
-from stream_app.store.deliveries import DueAlert
+from stream_app.store.alerts.deliveries import DueAlert
 
 DEFAULT_TIMEOUT: Final = 20.0
 MAX_TIMEOUT: Final = 60.0

@@ -24,8 +24,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from stream_app import __version__
 from stream_app.contracts.cloudevents import RawHeaders
 from stream_app.contracts.scores import DeadLetter
-from stream_app.core.pipeline import Received, Source
-from stream_app.core.ports import TraceHeaders
+from stream_app.core.pipeline.pipeline import Received, Source
+from stream_app.core.session.ports import TraceHeaders
 from stream_app.tracing.export import Export
 from stream_app.tracing.port import Tracing, Work
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from stream_app.contracts.cloudevents import RawHeaders
 from stream_app.contracts.scores import DeadLetter
-from stream_app.core.pipeline import Received, Source
-from stream_app.core.ports import TraceHeaders
+from stream_app.core.pipeline.pipeline import Received, Source
+from stream_app.core.session.ports import TraceHeaders
 
 _NOTHING: Final = nullcontext()
 _NO_HEADERS: Final[AbstractContextManager[TraceHeaders]] = nullcontext(())

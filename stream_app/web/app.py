@@ -12,13 +12,14 @@ from fastapi.staticfiles import StaticFiles
 from starlette.routing import Mount
 
 from stream_app import __version__
-from stream_app.web import api, console, health_routes, telemetry
-from stream_app.web.body_limit import BodyLimit
-from stream_app.web.cookie_sessions import CookieSessions
-from stream_app.web.metrics import RequestMetrics
-from stream_app.web.path_segments import EncodedSlashes
-from stream_app.web.proxies import ProxyHeaders
-from stream_app.web.security import SecurityHeaders
+from stream_app.web import api, console, health_routes
+from stream_app.web.http import telemetry
+from stream_app.web.http.body_limit import BodyLimit
+from stream_app.web.http.cookie_sessions import CookieSessions
+from stream_app.web.http.metrics import RequestMetrics
+from stream_app.web.http.path_segments import EncodedSlashes
+from stream_app.web.http.proxies import ProxyHeaders
+from stream_app.web.http.security import SecurityHeaders
 from stream_app.web.services import Services
 
 CONNECTIONS: Final = 15

@@ -15,19 +15,20 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from stream_app.analytics.rollup_source import SCALE
-from stream_app.store import audit, coaching_goals
-from stream_app.store.audit import AuditAction
-from stream_app.store.coaching_goals import Goal
-from stream_app.store.people import Person
-from stream_app.store.queries import counsellors, development
-from stream_app.store.queries.development import MeasuredSession
-from stream_app.store.queries.scope import Scope
-from stream_app.store.roles import PersonRole
-from stream_app.store.scored_turns import InvalidJudgement, NotFound
-from stream_app.store.tables import ROLLED_UP
+from stream_app.analytics.views.rollup_source import SCALE
+from stream_app.findings.trends import MIN_SESSIONS, difference, interval
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.database.tables import ROLLED_UP
+from stream_app.store.sessions import counsellors
+from stream_app.store.sessions.scope import Scope
+from stream_app.store.sessions.scored_turns import InvalidJudgement, NotFound
+from stream_app.store.work import coaching_goals, development
+from stream_app.store.work.coaching_goals import Goal
+from stream_app.store.work.development import MeasuredSession
 from stream_app.web.services import Services
-from stream_app.web.trends import MIN_SESSIONS, difference, interval
 
 FEWEST_DAYS: Final = 28
 """Sessions of at least this many days before a goal are compared with those since; and nothing is

@@ -5,7 +5,7 @@ import json
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from stream_app.web.health import WebHealth
+from stream_app.web.live.health import WebHealth
 from stream_app.web.services import ServicesDep
 
 router = APIRouter(include_in_schema=False)

@@ -3,11 +3,12 @@
 from datetime import UTC, datetime
 
 from stream_app.contracts.interventions import InterventionKind, InterventionReceipt, encode
-from stream_app.store import audit, interventions
-from stream_app.store.audit import AuditAction
-from stream_app.store.interventions import InterventionRead
-from stream_app.store.people import Person
-from stream_app.store.queries.routing import SessionRouting, read_routing
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.alerts import interventions
+from stream_app.store.alerts.interventions import InterventionRead
+from stream_app.store.sessions.routing import SessionRouting, read_routing
 from stream_app.web.services import Services
 
 

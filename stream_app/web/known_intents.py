@@ -4,8 +4,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from stream_app.core.intent_file import IntentFileError
-from stream_app.core.intents import NO_INTENTS, IntentSet
+from stream_app.core.measures.intents import NO_INTENTS, IntentSet
+from stream_app.core.rules.intent_file import IntentFileError
 from stream_app.inference import intent_files
 
 _Stamp = tuple[int, int] | None

@@ -14,9 +14,9 @@ from typing import Final
 import structlog
 
 from stream_app.contracts.events import Role
-from stream_app.core.languages import ANY, covers
-from stream_app.core.ports import Scorer
-from stream_app.core.practice import SaidTurn, WordingScore, context_of, score_wordings
+from stream_app.core.pipeline.practice import SaidTurn, WordingScore, context_of, score_wordings
+from stream_app.core.rules.languages import ANY, covers
+from stream_app.core.session.ports import Scorer
 from stream_app.errors import BundleError, RapportError
 from stream_app.extras import ExtraMissing
 

@@ -15,18 +15,18 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
-from stream_app.analytics.attributes import AttributesError, NotEnabled
+from stream_app.analytics.questions.attributes import AttributesError, NotEnabled
 from stream_app.errors import BrokerUnavailable, RapportError, StoreError, StoreUnavailable
 from stream_app.extras import ExtraMissing
-from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
-from stream_app.store.ingest_keys import KeyBusy, KeyReused
-from stream_app.store.people import OutsideTeam, PersonError
-from stream_app.store.queries.pages import BadCursor
-from stream_app.store.studies import StudyRefused
-from stream_app.web.auth import NotSignedIn, PasswordChangeNeeded
-from stream_app.web.exports.rollups import AllTeamsOnly, ViewsMissing
-from stream_app.web.live_hub import TooManyClients
+from stream_app.findings.exports.rollups import AllTeamsOnly, ViewsMissing
+from stream_app.store.accounts.people import OutsideTeam, PersonError
+from stream_app.store.accounts.studies import StudyRefused
+from stream_app.store.alerts.alert_actions import NoSuchAlert, NoSuchMute
+from stream_app.store.database.pages import BadCursor
+from stream_app.store.stream.ingest_keys import KeyBusy, KeyReused
+from stream_app.web.live.live_hub import TooManyClients
 from stream_app.web.services import Services
+from stream_app.web.sign_in.auth import NotSignedIn, PasswordChangeNeeded
 
 log = structlog.get_logger(__name__)
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from stream_app.store import assignments, audit
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
-from stream_app.store.queries import sessions
-from stream_app.store.queries.consents import SessionConsent
-from stream_app.store.roles import PersonRole
-from stream_app.store.scored_turns import NotFound
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.sessions import sessions
+from stream_app.store.sessions.consents import SessionConsent
+from stream_app.store.sessions.scored_turns import NotFound
+from stream_app.store.work import assignments
 from stream_app.web.services import Services
 
 

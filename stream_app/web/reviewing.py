@@ -12,15 +12,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stream_app.core.scorecards import Criterion
-from stream_app.store import audit, reviews
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
-from stream_app.store.queries import sessions
-from stream_app.store.queries.sessions import SessionCard
-from stream_app.store.reviews import Answer, Content, NewReview, Origin, Review, ReviewComment
-from stream_app.store.roles import PersonRole
-from stream_app.store.scored_turns import NotFound
+from stream_app.core.rules.scorecards import Criterion
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.sessions import sessions
+from stream_app.store.sessions.scored_turns import NotFound
+from stream_app.store.sessions.sessions import SessionCard
+from stream_app.store.work import reviews
+from stream_app.store.work.reviews import Answer, Content, NewReview, Origin, Review, ReviewComment
 from stream_app.web.services import Services
 
 

@@ -5,16 +5,17 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from stream_app.core.intent_variables import catalogue
-from stream_app.core.rule_file import RuleFileError, parse
-from stream_app.core.rules import RuleSet
-from stream_app.core.yaml_file import digest_of
+from stream_app.core.rules.intent_variables import catalogue
+from stream_app.core.rules.rule_file import RuleFileError, parse
+from stream_app.core.rules.rules import RuleSet
+from stream_app.core.rules.yaml_file import digest_of
 from stream_app.settings import RulesSource
-from stream_app.store import audit, rule_versions
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
-from stream_app.store.queries import bundle_info
-from stream_app.store.scored_turns import StateConflict
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.alerts import rule_versions
+from stream_app.store.sessions import bundle_info
+from stream_app.store.sessions.scored_turns import StateConflict
 from stream_app.web.services import Services
 
 MAX_TEXT: Final = 64 * 1024

@@ -8,18 +8,23 @@ from typing import Annotated, Final
 from msgspec import structs
 from pydantic import Field
 
-from stream_app.core.environment import Policy
-from stream_app.core.recorded_session import BundleModels, NotReproducible, RecordedSession, replay
-from stream_app.core.rule_trial import Comparison, RuleComparison
-from stream_app.core.rules import RuleSet
+from stream_app.core.pipeline.recorded_session import (
+    BundleModels,
+    NotReproducible,
+    RecordedSession,
+    replay,
+)
+from stream_app.core.pipeline.rule_trial import Comparison, RuleComparison
+from stream_app.core.rules.rules import RuleSet
+from stream_app.core.session.environment import Policy
 from stream_app.errors import RowRefused
 from stream_app.settings import Settings
-from stream_app.store import baselines
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
-from stream_app.store.queries import recorded_sessions
-from stream_app.store.queries.precision import precision_of
-from stream_app.store.scored_turns import StateConflict
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.alerts.precision import precision_of
+from stream_app.store.sessions import recorded_sessions
+from stream_app.store.sessions.scored_turns import StateConflict
+from stream_app.store.stream import baselines
 from stream_app.web import rule_changes
 from stream_app.web.services import Services
 

@@ -7,28 +7,28 @@ from typing import Annotated, Final, cast
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from stream_app.core.scorecards import Scorecards
+from stream_app.core.rules.scorecards import Scorecards
+from stream_app.findings.analysis_runs import AnalysisRuns
 from stream_app.settings import Settings
-from stream_app.store.people import People
-from stream_app.store.repository import Store
-from stream_app.store.rule_sources import RuleSource
-from stream_app.store.sign_in_throttle import SignInThrottle
+from stream_app.store.accounts.people import People
+from stream_app.store.accounts.sign_in_throttle import SignInThrottle
+from stream_app.store.alerts.rule_sources import RuleSource
+from stream_app.store.stream.repository import Store
 from stream_app.tracing.port import OFF, Tracing
-from stream_app.web.access_log import AccessLog
-from stream_app.web.analysis_runs import AnalysisRuns
-from stream_app.web.health import WebHealth
-from stream_app.web.identity_provider import IdentityProvider
-from stream_app.web.intervention_outbox import InterventionOutbox
+from stream_app.web.http.access_log import AccessLog
+from stream_app.web.http.identity_provider import IdentityProvider
+from stream_app.web.http.metrics import WebMetrics
+from stream_app.web.http.rate_limits import RateLimit
+from stream_app.web.http.sign_in_queue import SignInQueue
+from stream_app.web.http.unknown_senders import UnknownSenders
 from stream_app.web.known_intents import KnownIntents
-from stream_app.web.live_hub import Hub
-from stream_app.web.log_ends import LogEnds
-from stream_app.web.metrics import WebMetrics
+from stream_app.web.live.health import WebHealth
+from stream_app.web.live.intervention_outbox import InterventionOutbox
+from stream_app.web.live.live_hub import Hub
+from stream_app.web.live.log_ends import LogEnds
+from stream_app.web.live.publisher import Publisher
+from stream_app.web.live.topic_reader import TopicReader
 from stream_app.web.practice_model import PracticeModel
-from stream_app.web.publisher import Publisher
-from stream_app.web.rate_limits import RateLimit
-from stream_app.web.sign_in_queue import SignInQueue
-from stream_app.web.topic_reader import TopicReader
-from stream_app.web.unknown_senders import UnknownSenders
 
 EVENTS_PER_SECOND: Final = 2_000
 EVENTS_AT_ONCE: Final = 40_000

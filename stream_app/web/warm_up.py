@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.routing import BaseRoute, Mount
 from starlette.types import Scope
 
-from stream_app.store import schema
+from stream_app.store.stream import schema
 from stream_app.web.console.rendering import templates
 
 STATISTICS: Final = ("scipy.special",)

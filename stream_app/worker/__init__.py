@@ -1,26 +1,9 @@
 """The Kafka consumer: a Faust app around the pure pipeline.
 
-Start at ``agents.TurnAgent``; ``processor`` is independent of Kafka.
+Start at ``agents.TurnAgent``. ``kafka`` is the only room that knows Faust and aiokafka,
+``batches`` handles a batch and is independent of Kafka's clients, ``upkeep`` has what timers do.
 """
 
 __all__ = [
     "agents",
-    "app",
-    "broker",
-    "bundle_loading",
-    "codecs",
-    "dead_letters",
-    "encoded_scores",
-    "erasing",
-    "health",
-    "intent_loading",
-    "left_bundles",
-    "metrics",
-    "processor",
-    "publishing",
-    "record_decoder",
-    "refusal",
-    "rule_loading",
-    "schema_registry",
-    "topics",
 ]

@@ -25,30 +25,30 @@ from msgspec import structs
 from stream_app.contracts import framing, scores
 from stream_app.contracts.events import MAX_EVENT_BYTES, peek_session_id
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
-from stream_app.core.batch import BatchResult, SetAside
-from stream_app.core.pipeline import Received
-from stream_app.core.ports import TraceHeaders
+from stream_app.core.pipeline.pipeline import Received
+from stream_app.core.session.batch import BatchResult, SetAside
+from stream_app.core.session.ports import TraceHeaders
 from stream_app.errors import ClocksDisagree, DatabaseWentBack, RapportError, StoreError
 from stream_app.settings import Settings
-from stream_app.store.retention import PurgeRefused
+from stream_app.store.lifecycle.retention import PurgeRefused
 from stream_app.tracing.port import OFF, Tracing, Work
-from stream_app.worker.adaptive_batching import Batching
-from stream_app.worker.app import RapportApp, assigned_partitions, lag_of, skipped_ends
-from stream_app.worker.bisection import handle_bisecting
-from stream_app.worker.broker_clock import BrokerClock
-from stream_app.worker.health import Health
-from stream_app.worker.intent_loading import IntentReloader
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, Committed
-from stream_app.worker.publishing import NO_SCHEMA_IDS, publish
-from stream_app.worker.record_decoder import RecordDecoder
-from stream_app.worker.rule_loading import RuleReloader
-from stream_app.worker.timers import periodic
-from stream_app.worker.watermarks import Watermarks
+from stream_app.worker.batches.bisection import handle_bisecting
+from stream_app.worker.batches.broker_clock import BrokerClock
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.batches.processor import BatchProcessor, Committed
+from stream_app.worker.batches.record_decoder import RecordDecoder
+from stream_app.worker.kafka.adaptive_batching import Batching
+from stream_app.worker.kafka.app import RapportApp, assigned_partitions, lag_of, skipped_ends
+from stream_app.worker.kafka.publishing import NO_SCHEMA_IDS, publish
+from stream_app.worker.kafka.watermarks import Watermarks
+from stream_app.worker.upkeep.health import Health
+from stream_app.worker.upkeep.intent_loading import IntentReloader
+from stream_app.worker.upkeep.rule_loading import RuleReloader
+from stream_app.worker.upkeep.timers import periodic
 
 if TYPE_CHECKING:  # the former needs ONNX Runtime, which the console has not
-    from stream_app.worker.bundle_loading import BundleReloader
-    from stream_app.worker.consumer import OrderedConsumer
+    from stream_app.worker.kafka.consumer import OrderedConsumer
+    from stream_app.worker.upkeep.bundle_loading import BundleReloader
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")

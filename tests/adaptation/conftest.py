@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 from tests.adaptation import platform
 from tests.commands.conftest import rapport
 from tests.store import databases

@@ -11,9 +11,10 @@ import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.inference.bundle import MANIFEST
-from stream_app.store import ratings, tables
-from stream_app.store.ratings import Judgement
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import ratings
+from stream_app.store.work.ratings import Judgement
 from tests.fakes import FakeScorer
 from tests.inference.test_bundle_folder import FILES, manifest
 from tests.store import batches, judging

@@ -8,9 +8,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from stream_app.inference.bundle import ADAPTED_FORMAT, MANIFEST, load
-from stream_app.store import disputes, erasure, tables
-from stream_app.store.disputes import Decision
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import disputes
+from stream_app.store.work.disputes import Decision
 from tests.adaptation.platform import FILES, HEAD, agree, fill, strict
 from tests.commands.conftest import Rapport
 from tests.store import judging

@@ -10,8 +10,9 @@ import sqlalchemy as sa
 from stream_app.adaptation import judged_vectors
 from stream_app.adaptation.judged_vectors import VectorFileError
 from stream_app.inference.bundle import SHIPPED, load
-from stream_app.store import erasure, tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure
+from stream_app.store.stream.repository import Store
 from tests.adaptation.platform import COUNSELLORS, HEAD, fill
 from tests.commands.conftest import Rapport
 

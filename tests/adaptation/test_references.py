@@ -7,8 +7,8 @@ from stream_app.adaptation.crossvalidation import validate
 from stream_app.adaptation.fitting import Candidate, Family, fit
 from stream_app.adaptation.outcome_risks import of_outcome, parse_definition, rescaled
 from stream_app.adaptation.references import SessionIndex, refit
-from stream_app.core.empathy import DomainEmpathy
-from stream_app.core.outcomes import log_odds, probability
+from stream_app.core.measures.empathy import DomainEmpathy
+from stream_app.core.measures.outcomes import log_odds, probability
 from tests.fakes import FakeScorer
 
 HERE = FakeScorer.empathy.domains["peer-support"]

@@ -4,10 +4,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from stream_app.analytics import archive, fact_reader
-from stream_app.analytics.archive import Moved
-from stream_app.store import retention
-from stream_app.store.repository import Store
+from stream_app.analytics.archive import archive, fact_reader
+from stream_app.analytics.archive.archive import Moved
+from stream_app.store.lifecycle import retention
+from stream_app.store.stream.repository import Store
 from tests.store import batches
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -1,6 +1,6 @@
 """Finds estimates in an analysis."""
 
-from stream_app.analytics.result import ALL, Analysis, Estimate
+from stream_app.analytics.questions.result import ALL, Analysis, Estimate
 
 
 def of(analysis: Analysis, name: str, measure: str, group: str = ALL) -> Estimate:

@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow.parquet as pq
 from sqlalchemy import Engine, event
 
-from stream_app.analytics import archive
-from stream_app.store import archived
-from stream_app.store.repository import open_store
+from stream_app.analytics.archive import archive
+from stream_app.store.lifecycle import archived
+from stream_app.store.stream.repository import open_store
 from tests.analytics import archiving
 
 DATABASE = "rapport.db"

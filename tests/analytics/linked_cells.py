@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import linprog
 
-from stream_app.analytics import cells
-from stream_app.analytics.cells import Cell
-from stream_app.analytics.hidden_cells import Equation, Key, Size
+from stream_app.analytics.rollups import cells
+from stream_app.analytics.rollups.cells import Cell
+from stream_app.analytics.views.hidden_cells import Equation, Key, Size
 
 MONTH: Final = date(2025, 3, 1)
 SMALLER: Final = ("peer-support", "service", "debt advice")

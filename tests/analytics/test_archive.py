@@ -8,11 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
-from stream_app.analytics import archive, fact_reader, rollups, schema
-from stream_app.core.consent import OnWithdrawal
-from stream_app.store import archived, erasure, holds, tables, withdrawal
-from stream_app.store.archived import ArchiveError
-from stream_app.store.repository import Store
+from stream_app.analytics.archive import archive, fact_reader
+from stream_app.analytics.rollups import rollups
+from stream_app.analytics.views import schema
+from stream_app.core.session.consent import OnWithdrawal
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import archived, erasure, holds
+from stream_app.store.lifecycle.archived import ArchiveError
+from stream_app.store.stream import withdrawal
+from stream_app.store.stream.repository import Store
 from tests.analytics import archiving
 from tests.analytics.archiving import BEFORE, NOW, SESSIONS, facts, fill, move
 from tests.store import batches

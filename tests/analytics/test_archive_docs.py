@@ -5,7 +5,7 @@ from pathlib import Path
 
 import duckdb
 
-from stream_app.store.repository import open_store
+from stream_app.store.stream.repository import open_store
 from tests.analytics.archiving import fill, move
 from tests.store import databases
 from tests.store.batches import prepare

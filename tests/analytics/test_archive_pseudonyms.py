@@ -8,16 +8,18 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from stream_app.analytics import archive, archive_pseudonyms
-from stream_app.commands import keys
+from stream_app.analytics.archive import archive, archive_pseudonyms
+from stream_app.commands.records import keys
 from stream_app.sealing import sources
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource
 from stream_app.settings import Settings
-from stream_app.store import archived, pseudonym_key, tables
-from stream_app.store.archived import ArchiveError
-from stream_app.store.privacy import pseudonym_of
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.database.privacy import pseudonym_of
+from stream_app.store.keys import pseudonym_key
+from stream_app.store.lifecycle import archived
+from stream_app.store.lifecycle.archived import ArchiveError
+from stream_app.store.stream.repository import Store
 from tests.analytics.archiving import facts, fill, move
 from tests.store import databases
 from tests.store.batches import prepare

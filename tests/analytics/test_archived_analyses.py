@@ -9,14 +9,16 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from stream_app.analytics import frames, simulated_store
-from stream_app.analytics.frames import Frames
-from stream_app.analytics.questions import QUESTIONS, Asked, answer
-from stream_app.analytics.result import Analysis
-from stream_app.analytics.simulator import simulate
-from stream_app.store import archived, tables
-from stream_app.store.queries.scope import Scope
-from stream_app.store.repository import Store, open_store
+from stream_app.analytics.questions import frames
+from stream_app.analytics.questions.frames import Frames
+from stream_app.analytics.questions.questions import QUESTIONS, Asked, answer
+from stream_app.analytics.questions.result import Analysis
+from stream_app.analytics.simulation import simulated_store
+from stream_app.analytics.simulation.simulator import simulate
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import archived
+from stream_app.store.sessions.scope import Scope
+from stream_app.store.stream.repository import Store, open_store
 from tests.analytics import archiving
 from tests.analytics.conftest import SMALL
 from tests.store import databases

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stream_app.analytics import cells
-from stream_app.analytics.shown import Z
+from stream_app.analytics.rollups import cells
+from stream_app.analytics.views.shown import Z
 
 CELL = next(kind for kind in cells.KINDS if kind.name == cells.MONTH_ALL)
 

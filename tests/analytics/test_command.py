@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stream_app import cli, extras
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 
 
 def run(store: Store, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:

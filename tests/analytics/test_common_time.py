@@ -6,14 +6,22 @@ from datetime import timedelta
 import pandas as pd
 import pytest
 
-from stream_app.analytics import over_time, service_levels
-from stream_app.analytics.clustered import NotEstimable, Term
-from stream_app.analytics.common_time import TWO_YEARS, too_short
-from stream_app.analytics.coverage import EFFECTS, STEP, UNCLEAN, WORLDS
-from stream_app.analytics.frames import DAYS_A_MONTH
-from stream_app.analytics.result import Analysis, Context, Estimate
-from stream_app.analytics.service_levels import APART, JUMP, PLACEBO, SLOPE, Change, Series, changed
-from stream_app.analytics.simulator import World, simulate
+from stream_app.analytics.questions import over_time, service_levels
+from stream_app.analytics.questions.clustered import NotEstimable, Term
+from stream_app.analytics.questions.common_time import TWO_YEARS, too_short
+from stream_app.analytics.questions.frames import DAYS_A_MONTH
+from stream_app.analytics.questions.result import Analysis, Context, Estimate
+from stream_app.analytics.questions.service_levels import (
+    APART,
+    JUMP,
+    PLACEBO,
+    SLOPE,
+    Change,
+    Series,
+    changed,
+)
+from stream_app.analytics.simulation.coverage import EFFECTS, STEP, UNCLEAN, WORLDS
+from stream_app.analytics.simulation.simulator import World, simulate
 
 INDEX = "empathy_index"
 

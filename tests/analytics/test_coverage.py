@@ -2,9 +2,9 @@
 
 import pytest
 
-from stream_app.analytics import coverage
-from stream_app.analytics.clustered import Term
-from stream_app.analytics.coverage import CHECKS, Tally, one, outside, run, table
+from stream_app.analytics.questions.clustered import Term
+from stream_app.analytics.simulation import coverage
+from stream_app.analytics.simulation.coverage import CHECKS, Tally, one, outside, run, table
 
 
 @pytest.mark.parametrize("world", list(coverage.WORLDS))

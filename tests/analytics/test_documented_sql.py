@@ -7,8 +7,9 @@ from typing import Any, Final
 import pytest
 import sqlalchemy as sa
 
-from stream_app.analytics import rollups, schema
-from stream_app.store.repository import Store
+from stream_app.analytics.rollups import rollups
+from stream_app.analytics.views import schema
+from stream_app.store.stream.repository import Store
 from tests.store import batches
 
 DOCS: Final = Path(__file__).parents[2] / "docs"

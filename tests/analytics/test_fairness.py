@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from stream_app.analytics import fairness
-from stream_app.analytics.fairness import DIFFERENCE, NOT_ENOUGH, RATE
-from stream_app.analytics.frames import Frames
-from stream_app.analytics.result import Context, Estimate
-from stream_app.analytics.simulator import World, simulate
+from stream_app.analytics.questions import fairness
+from stream_app.analytics.questions.fairness import DIFFERENCE, NOT_ENOUGH, RATE
+from stream_app.analytics.questions.frames import Frames
+from stream_app.analytics.questions.result import Context, Estimate
+from stream_app.analytics.simulation.simulator import World, simulate
 
 ALERTS = "sessions with an alert"
 

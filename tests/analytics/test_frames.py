@@ -6,11 +6,11 @@ from datetime import timedelta
 import pandas as pd
 import pytest
 
-from stream_app.analytics import frames, head_labels
-from stream_app.analytics.frames import Frames
-from stream_app.analytics.simulator import Platform, simulate
-from stream_app.store.queries.scope import Scope
-from stream_app.store.repository import Store
+from stream_app.analytics.questions import frames, head_labels
+from stream_app.analytics.questions.frames import Frames
+from stream_app.analytics.simulation.simulator import Platform, simulate
+from stream_app.store.sessions.scope import Scope
+from stream_app.store.stream.repository import Store
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,9 @@ from collections import Counter
 
 import pytest
 
-from stream_app.analytics import cells, hidden_cells
-from stream_app.analytics.hidden_cells import Equation, Key, Size
+from stream_app.analytics.rollups import cells
+from stream_app.analytics.views import hidden_cells
+from stream_app.analytics.views.hidden_cells import Equation, Key, Size
 from tests.analytics import linked_cells
 
 MONTHS = 14

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.analytics import archive
-from stream_app.store.repository import open_store
+from stream_app.analytics.archive import archive
+from stream_app.store.stream.repository import open_store
 from tests.analytics.archiving import SESSIONS, facts, fill, move
 from tests.analytics.killed_runs import DATABASE
 from tests.store import databases

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.analytics import marked_days
-from stream_app.analytics.marked_days import MarkedDay, MarkedDaysError
+from stream_app.analytics.questions import marked_days
+from stream_app.analytics.questions.marked_days import MarkedDay, MarkedDaysError
 
 HEAD = "date,kind,name,team\n"
 

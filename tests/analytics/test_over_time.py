@@ -6,11 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from stream_app.analytics import over_time
-from stream_app.analytics.clustered import NotEstimable
-from stream_app.analytics.over_time import Activity, analyse, mixed_fit, monthly, within_fit
-from stream_app.analytics.result import ALL, SMALL, Analysis, Context, Estimate
-from stream_app.analytics.simulator import Platform, World, simulate
+from stream_app.analytics.questions import over_time
+from stream_app.analytics.questions.clustered import NotEstimable
+from stream_app.analytics.questions.over_time import (
+    Activity,
+    analyse,
+    mixed_fit,
+    monthly,
+    within_fit,
+)
+from stream_app.analytics.questions.result import ALL, SMALL, Analysis, Context, Estimate
+from stream_app.analytics.simulation.simulator import Platform, World, simulate
 
 LEARNS = World(seed=3, counsellors=80, months=30, slopes={2024: 0.02, 2025: -0.01})
 LEAVES = World(seed=5, counsellors=150, months=30, leaving=0.06, leaving_by_level=-1.0)

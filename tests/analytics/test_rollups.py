@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from stream_app.analytics import cells, hidden_cells, rollups, schema
-from stream_app.analytics.hidden_cells import Equation, Size
-from stream_app.store import erasure, tables
-from stream_app.store.repository import Store
+from stream_app.analytics.rollups import cells, rollups
+from stream_app.analytics.views import hidden_cells, schema
+from stream_app.analytics.views.hidden_cells import Equation, Size
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure
+from stream_app.store.stream.repository import Store
 from tests.store import batches
 from tests.store.reading import rows
 

@@ -9,12 +9,15 @@ from statistics import fmean
 import pytest
 import sqlalchemy as sa
 
-from stream_app.analytics import rollups, schema, shown_curves, simulated_store
-from stream_app.analytics.shown import ALL
-from stream_app.analytics.shown_curves import SESSIONS
-from stream_app.analytics.simulator import simulate
-from stream_app.store import tables
-from stream_app.store.repository import Store
+from stream_app.analytics.questions import shown_curves
+from stream_app.analytics.questions.shown_curves import SESSIONS
+from stream_app.analytics.rollups import rollups
+from stream_app.analytics.simulation import simulated_store
+from stream_app.analytics.simulation.simulator import simulate
+from stream_app.analytics.views import schema
+from stream_app.analytics.views.shown import ALL
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.web.people.longitudinal import WORLD
 
 FIRST, LAST = date(2026, 1, 1), date(2026, 8, 1)

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from stream_app.analytics import archive, rollups, schema
-from stream_app.store import erasure, tables
-from stream_app.store.repository import Store
-from stream_app.store.tables import WORDS_FROM
+from stream_app.analytics.archive import archive
+from stream_app.analytics.rollups import rollups
+from stream_app.analytics.views import schema
+from stream_app.store.database import tables
+from stream_app.store.database.tables import WORDS_FROM
+from stream_app.store.lifecycle import erasure
+from stream_app.store.stream.repository import Store
 from tests.analytics import archiving
 from tests.analytics.test_rollups import DAYS, session
 from tests.store import batches

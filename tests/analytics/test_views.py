@@ -11,18 +11,21 @@ import pytest
 import sqlalchemy as sa
 
 from servers.postgres import Server
-from stream_app.analytics import reference, schema
-from stream_app.analytics.dialects import DIALECTS
-from stream_app.analytics.views import all_views
+from stream_app.analytics.views import reference, schema
+from stream_app.analytics.views.dialects import DIALECTS
+from stream_app.analytics.views.views import all_views
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.inference import bundle as bundles
 from stream_app.settings import Settings
-from stream_app.store import alert_actions, audit, ratings, tables
-from stream_app.store import schema as tables_schema
-from stream_app.store.judgements import Reason
-from stream_app.store.queries.alerts import ActionKind
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
+from stream_app.store.accounts import audit
+from stream_app.store.alerts import alert_actions
+from stream_app.store.alerts.alerts import ActionKind
+from stream_app.store.database import tables
+from stream_app.store.database.judgements import Reason
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream import schema as tables_schema
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import ratings
 from tests.store import batches, judging
 from tests.store.reading import rows
 
@@ -287,7 +290,7 @@ def test_an_upgrade_finds_no_view_in_its_way_and_a_downgrade_takes_them(
 
 def test_the_document_has_the_columns_as_they_are() -> None:
     text = reference.DOCUMENT.read_text("utf-8")
-    assert reference.document(text) == text, "run python -m stream_app.analytics.reference"
+    assert reference.document(text) == text, "run python -m stream_app.analytics.views.reference"
 
 
 class TestReadingRoles:

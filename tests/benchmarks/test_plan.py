@@ -15,7 +15,7 @@ from benchmarks.parts.length import Result as Lengths
 from benchmarks.sizes import Sizes, Table, Topic
 from servers import postgres
 from stream_app.inference.bundle import DEFAULT_BUNDLE
-from stream_app.store import windows
+from stream_app.store.stream import windows
 from tests.benchmarks.test_tables import report
 from tests.conftest import _missing
 

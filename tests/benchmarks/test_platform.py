@@ -13,9 +13,11 @@ from benchmarks import archive_copies, archive_views, dashboards, platform
 from benchmarks.parts import analytics
 from benchmarks.parts.analytics import Result, Size, Timed
 from servers.postgres import Server
-from stream_app.analytics import archive, rollups, schema
+from stream_app.analytics.archive import archive
+from stream_app.analytics.rollups import rollups
+from stream_app.analytics.views import schema
 from stream_app.inference import bundle as bundles
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 from tests.store import databases
 
 TURNS = 4_000

@@ -14,10 +14,11 @@ from benchmarks.web_load import recorded_messages
 from benchmarks.web_load.recorded_commits import Recorder, RecordingStore, Replay, ReplayFailed
 from benchmarks.web_load.recorded_messages import RecordingProducer
 from servers.postgres import Server
-from stream_app.core.ports import Message
-from stream_app.store import outbox, tables
-from stream_app.worker.publishing import publish
-from stream_app.worker.topics import client_options
+from stream_app.core.session.ports import Message
+from stream_app.store.database import tables
+from stream_app.store.stream import outbox
+from stream_app.worker.kafka.publishing import publish
+from stream_app.worker.kafka.topics import client_options
 from tests.e2e.service import Service
 from tests.store import databases
 from tests.store.batches import BUNDLE, prepare, process, turn

@@ -12,12 +12,12 @@ from benchmarks.web_load.stand_in_scorer import StandInScorer
 from benchmarks.web_load.visits import WEIGHTS, Visitor
 from servers import haproxy, postgres
 from stream_app.contracts.events import Role
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline, Source, receive
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
+from stream_app.core.session.environment import Policy
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import DEFAULT_BUNDLE
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.roles import PersonRole
 from tests.conftest import _missing
 from tests.store.batches import turn
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from stream_app.worker.codecs import CODECS
+from stream_app.worker.kafka.codecs import CODECS
 from tests.chaos.traffic import START, Log, Sent, encoded, end, turn
 from tests.e2e.service import key_of
 

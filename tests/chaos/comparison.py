@@ -9,10 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stream_app.analytics import rollups
+from stream_app.analytics.rollups import rollups
 from stream_app.contracts.scores import DEAD_LETTER_HEADER
-from stream_app.store import tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.chaos import miskeyed
 from tests.chaos.truth import Letter, Truth
 from tests.e2e.service import Service, differences, stored

@@ -15,9 +15,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from pydantic import SecretStr
 
-from stream_app.commands.erase import open_erasure
-from stream_app.store import tables
-from stream_app.worker.topics import client_options, declare_topics
+from stream_app.commands.records.erase import open_erasure
+from stream_app.store.database import tables
+from stream_app.worker.kafka.topics import client_options, declare_topics
 from tests.chaos import wrong_clock
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from stream_app.contracts.scores import Stage
-from stream_app.store import tables
+from stream_app.store.database import tables
 from tests.chaos.traffic import Log, Shares, session
 from tests.e2e.service import Service
 

@@ -24,8 +24,9 @@ from pydantic import SecretStr
 from servers import kafka, postgres
 from stream_app.contracts.scores import AlertState
 from stream_app.settings import DEFAULT_RULES
-from stream_app.store import log_positions, tables
-from stream_app.worker.topics import client_options
+from stream_app.store.database import tables
+from stream_app.store.stream import log_positions
+from stream_app.worker.kafka.topics import client_options
 from tests import topic_log
 from tests.chaos import batches, clocks, extremes, faults, miskeyed, traffic, wrong_clock
 from tests.chaos.comparison import compare

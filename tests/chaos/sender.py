@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from stream_app.settings import Settings
-from stream_app.worker.topics import client_options
+from stream_app.worker.kafka.topics import client_options
 from tests.chaos import batches
 from tests.chaos.batches import Batch
 from tests.chaos.traffic import Log, Sent

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from stream_app.worker.codecs import CODECS
+from stream_app.worker.kafka.codecs import CODECS
 from tests.chaos import batches, clocks, extremes, faults, miskeyed, traffic
 from tests.chaos.run import Size, line, once
 

@@ -14,13 +14,13 @@ from stream_app import bootstrap
 from stream_app.contracts import cloudevents, scores
 from stream_app.contracts.events import Turn
 from stream_app.contracts.scores import Alert, SessionScore, TurnScore
-from stream_app.core.batch import BatchResult
-from stream_app.core.pipeline import Pipeline, Received, Source, receive
-from stream_app.core.session_state import Versioned
+from stream_app.core.pipeline.pipeline import Pipeline, Received, Source, receive
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.session_state import Versioned
 from stream_app.settings import Settings
-from stream_app.store import rows
-from stream_app.store.privacy import Privacy
-from stream_app.worker.record_decoder import LOG_APPEND_TIME
+from stream_app.store.database import rows
+from stream_app.store.database.privacy import Privacy
+from stream_app.worker.batches.record_decoder import LOG_APPEND_TIME
 from tests.chaos import clocks, miskeyed
 from tests.e2e.service import offline_key
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from stream_app.commands.child_processes import PREFIX, environment, running_process
-from stream_app.store import retention, tables
-from stream_app.store.repository import Store
+from stream_app.commands.service.child_processes import PREFIX, environment, running_process
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import retention
+from stream_app.store.stream.repository import Store
 from tests.e2e.service import Service
 
 CLOCKS = ("+40d", "-40d", "+400d", "-400d")

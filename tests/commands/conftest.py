@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_app import cli
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 from tests.store import databases, judging
 from tests.store.batches import prepare
 from tests.store.databases import open_store

@@ -13,12 +13,12 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from stream_app.analytics import schema
+from stream_app.analytics.views import schema
 from stream_app.cli import app
-from stream_app.store import audit
-from stream_app.store.people import People, Person
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream.repository import Store
 from tests.store import databases, judging
 from tests.store.batches import prepare
 from tests.store.databases import open_store

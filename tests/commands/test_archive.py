@@ -10,9 +10,10 @@ from typer.testing import CliRunner, Result
 from stream_app.bootstrap import worker_process
 from stream_app.cli import app
 from stream_app.settings import Settings
-from stream_app.store import archived, clocks, retention
-from stream_app.store.archived import ArchiveError
-from stream_app.store.repository import Store
+from stream_app.store.database import clocks
+from stream_app.store.lifecycle import archived, retention
+from stream_app.store.lifecycle.archived import ArchiveError
+from stream_app.store.stream.repository import Store
 from tests.analytics.archiving import SESSIONS, facts, fill
 from tests.store import databases
 from tests.store.batches import prepare

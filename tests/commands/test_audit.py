@@ -8,9 +8,9 @@ from typer.testing import CliRunner, Result
 
 from stream_app.cli import app
 from stream_app.errors import RapportError
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction
-from stream_app.store.repository import Store
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.stream.repository import Store
 from tests.store import databases
 from tests.store.databases import open_store
 

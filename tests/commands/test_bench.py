@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from itertools import islice
 
-from stream_app.commands import bench
+from stream_app.commands.service import bench
 from stream_app.contracts.events import Turn, decode
 from stream_app.settings import Settings
 

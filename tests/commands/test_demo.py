@@ -10,8 +10,8 @@ import pytest
 
 from stream_app import bootstrap
 from stream_app.cli.running import up
-from stream_app.commands import demo
-from stream_app.commands.event_files import TimedEvent, sample_counsellor, sample_sessions
+from stream_app.commands.events.event_files import TimedEvent, sample_counsellor, sample_sessions
+from stream_app.commands.service import demo
 from stream_app.contracts.scores import AlertState
 from stream_app.settings import Settings
 from tests.store.batches import received

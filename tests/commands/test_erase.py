@@ -4,11 +4,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stream_app.cli import app, main
-from stream_app.commands import doctor
+from stream_app.commands.service import doctor
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
-from stream_app.store import tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.commands.conftest import NewStore
 from tests.store import judging
 from tests.store.reading import rows

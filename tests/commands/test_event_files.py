@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.commands.event_files import (
+from stream_app.commands.events.event_files import (
     InputError,
     raw_events,
     sample_events,

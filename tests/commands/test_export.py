@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from stream_app.analytics import rollups, schema
+from stream_app.analytics.rollups import rollups
+from stream_app.analytics.views import schema
 from stream_app.cli import app
 from stream_app.cli.reporting import EXPORTS
-from stream_app.commands import export
-from stream_app.store import audit
-from stream_app.store.repository import Store, open_store
+from stream_app.commands.results import export
+from stream_app.store.accounts import audit
+from stream_app.store.stream.repository import Store, open_store
 from tests.store import databases, judging
 from tests.store.batches import prepare
 

@@ -10,18 +10,21 @@ from pydantic import SecretStr
 from ruamel.yaml import YAML
 
 from stream_app import bootstrap
-from stream_app.analytics import marked_days, schema, shown_curves
-from stream_app.analytics.shown import ALL
-from stream_app.commands import history
-from stream_app.commands.event_files import DEMO_TEAM, sample_counsellor
+from stream_app.analytics.questions import marked_days, shown_curves
+from stream_app.analytics.views import schema
+from stream_app.analytics.views.shown import ALL
+from stream_app.commands.events.event_files import DEMO_TEAM, sample_counsellor
+from stream_app.commands.service import history
 from stream_app.settings import DEFAULT_RULES, Settings
-from stream_app.store import retention, tables
-from stream_app.store.people import People, Person
-from stream_app.store.queries import alerts, bundle_info, sessions
-from stream_app.store.queries.alerts import AlertFilter, ShownState
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.queries.sessions import SessionFilter
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.alerts import alerts
+from stream_app.store.alerts.alerts import AlertFilter, ShownState
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import retention
+from stream_app.store.sessions import bundle_info, sessions
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.sessions.sessions import SessionFilter
 from tests.store import databases
 from tests.store.reading import rows
 from tests.web.people.client import Client

@@ -5,11 +5,12 @@ from typer.testing import CliRunner, Result
 
 from stream_app.cli import app
 from stream_app.contracts.events import Consent, ConsentStatus, decode
-from stream_app.core.ports import Message
+from stream_app.core.session.ports import Message
 from stream_app.errors import BrokerUnavailable, RapportError
-from stream_app.store import audit, tables
-from stream_app.store.holds import HoldError, SessionHeld
-from stream_app.store.repository import Store
+from stream_app.store.accounts import audit
+from stream_app.store.database import tables
+from stream_app.store.lifecycle.holds import HoldError, SessionHeld
+from stream_app.store.stream.repository import Store
 from tests.commands.conftest import NewStore
 from tests.store import judging
 from tests.store.reading import rows
@@ -57,7 +58,7 @@ def test_a_consent_record_is_sent_and_audited(
     async def keep(_: object, message: Message) -> None:
         sent.append(message)
 
-    monkeypatch.setattr("stream_app.commands.consent._send", keep)
+    monkeypatch.setattr("stream_app.commands.records.consent._send", keep)
     options = ("--status", "withdrawn", "--version", "2", "--source", "phone", "--speaker", "c")
     assert run("consent", "record", "north-0", *options).exit_code == 0
     [message] = sent

@@ -8,7 +8,7 @@ import pytest
 
 from stream_app.cli import app
 from stream_app.client import EventResult
-from stream_app.commands import importing
+from stream_app.commands.events import importing
 from stream_app.contracts.events import Turn, decode
 from stream_app.importers.imported import ImportRefused
 from tests.commands.test_event_files import convokit, utterance

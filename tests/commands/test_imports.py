@@ -21,15 +21,13 @@ FORBIDDEN = {"torch", "transformers", "sklearn", "models", "export"}
 def test_no_command_imports_torch_or_the_training_code() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True)
     loaded = set(json.loads(done.stdout))
-    assert "stream_app.commands.up" in loaded
+    assert "stream_app.commands.service.up" in loaded
     assert not {name.partition(".")[0] for name in loaded} & FORBIDDEN
     assert "opentelemetry.sdk" not in loaded, "tracing is off"
 
 
 def test_a_worker_does_not_import_the_console() -> None:
-    script = (
-        "import json, sys; import stream_app.commands.worker; print(json.dumps(list(sys.modules)))"
-    )
+    script = "import json, sys; import stream_app.commands.service.worker; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
     assert "faust" in loaded
@@ -40,7 +38,7 @@ def test_a_worker_does_not_import_the_console() -> None:
 def test_the_demo_and_the_console_do_not_import_duckdb() -> None:
     """It is in the extra `analytics`, which `make demo` does not install."""
     script = (
-        "import json, sys; import stream_app.commands.history, stream_app.web.app; "
+        "import json, sys; import stream_app.commands.service.history, stream_app.web.app; "
         "print(json.dumps(list(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)

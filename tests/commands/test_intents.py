@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from stream_app.commands.event_files import sample_sessions
+from stream_app.commands.events.event_files import sample_sessions
 from tests.commands.conftest import Rapport
 from tests.core.test_intent_file import HEAD, intent
 

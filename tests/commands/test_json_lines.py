@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.commands.event_files import raw_events, timed_events
-from stream_app.commands.intents import UtteranceFileError, read_utterances
-from stream_app.commands.json_lines import NotJsonLines, read_lines
+from stream_app.commands.events.event_files import raw_events, timed_events
+from stream_app.commands.events.json_lines import NotJsonLines, read_lines
+from stream_app.commands.rules.intents import UtteranceFileError, read_utterances
 from tests.commands.conftest import Rapport
 from tests.store.batches import turn
 

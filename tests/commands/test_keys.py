@@ -9,13 +9,14 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from stream_app.cli import app
-from stream_app.commands import doctor
+from stream_app.commands.service import doctor
 from stream_app.sealing.sources import parse
 from stream_app.settings import Settings
-from stream_app.store import audit, tables
-from stream_app.store.queries import transcripts
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store, open_store
+from stream_app.store.accounts import audit
+from stream_app.store.database import tables
+from stream_app.store.sessions import transcripts
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store, open_store
 from tests.store import databases
 from tests.store.batches import prepare, process, turn
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from stream_app.commands import offline_batches
-from stream_app.commands.event_files import InputError
+from stream_app.commands.events import offline_batches
+from stream_app.commands.events.event_files import InputError
 from stream_app.contracts import plausible
 from stream_app.contracts.events import Role
-from stream_app.core.ports import Encoding
-from stream_app.core.session_state import Versioned
+from stream_app.core.session.ports import Encoding
+from stream_app.core.session.session_state import Versioned
 from tests.fakes import FakeScorer
 from tests.store.batches import end, pipeline, turn
 

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from stream_app import bootstrap, cli
-from stream_app.commands import doctor
-from stream_app.commands import worker as worker_command
+from stream_app.commands.service import doctor
+from stream_app.commands.service import worker as worker_command
 from stream_app.errors import BundleError
 from stream_app.settings import Settings
 

@@ -7,8 +7,8 @@ import pytest
 
 from stream_app.errors import BundleError
 from stream_app.inference.bundle import MANIFEST, load
-from stream_app.store import tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.adaptation import platform
 from tests.commands.conftest import NewStore, Rapport
 from tests.store.reading import rows

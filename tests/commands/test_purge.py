@@ -10,9 +10,9 @@ from stream_app.bootstrap.worker_process import purge_expired
 from stream_app.cli import app
 from stream_app.errors import ClocksDisagree
 from stream_app.settings import Settings
-from stream_app.store import clocks, tables
-from stream_app.store.repository import Store
-from stream_app.store.retention import PurgeRefused
+from stream_app.store.database import clocks, tables
+from stream_app.store.lifecycle.retention import PurgeRefused
+from stream_app.store.stream.repository import Store
 from tests.commands.conftest import NewStore
 from tests.store.reading import rows
 

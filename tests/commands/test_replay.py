@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaTimeoutError, TopicAuthorizationFailedError
 
-from stream_app.commands import replay
-from stream_app.commands.event_files import TimedEvent, sample_events, sample_sessions
-from stream_app.commands.replay import interleaved_samples, send
+from stream_app.commands.events import replay
+from stream_app.commands.events.event_files import TimedEvent, sample_events, sample_sessions
+from stream_app.commands.events.replay import interleaved_samples, send
 from stream_app.errors import BrokerUnavailable, RapportError
 from stream_app.settings import Settings
-from stream_app.worker.broker import free_port, running
-from stream_app.worker.topics import declare_topics
+from stream_app.worker.kafka.broker import free_port, running
+from stream_app.worker.kafka.topics import declare_topics
 
 SAMPLES = sample_sessions()[:5]
 KEYS = [f"r-{n:03}-{SAMPLES[n % 5].stem}".encode() for n in range(12)]

@@ -7,13 +7,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stream_app.cli import app
-from stream_app.commands.review_sampling import Drawn, draw
+from stream_app.commands.results.review_sampling import Drawn, draw
 from stream_app.settings import DEFAULT_SCORECARDS
-from stream_app.store import reviews, tables
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
-from stream_app.store.reviews import Origin
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.database import tables
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import reviews
+from stream_app.store.work.reviews import Origin
 from tests.commands.conftest import NewStore
 from tests.store import judging
 from tests.store.reading import rows

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from stream_app.commands.rules import variables
-from stream_app.core.rule_file import parse
+from stream_app.commands.rules.rules import variables
+from stream_app.core.rules.rule_file import parse
 from tests.rule_texts import HEAD
 
 TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text("utf-8")

@@ -13,12 +13,14 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app import cli
-from stream_app.commands.doctor import run_checks
+from stream_app.commands.service.doctor import run_checks
 from stream_app.contracts.events import Approach
 from stream_app.inference.bundle import DEFAULT_BUNDLE, MANIFEST
 from stream_app.settings import Settings
-from stream_app.store import retention, schema, tables
-from stream_app.worker import broker
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import retention
+from stream_app.store.stream import schema
+from stream_app.worker.kafka import broker
 from tests.commands.conftest import Rapport
 from tests.fakes import FakeScorer
 from tests.store.batches import prepare, process, turn

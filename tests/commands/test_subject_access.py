@@ -11,26 +11,21 @@ import sqlalchemy as sa
 from typer.testing import CliRunner, Result
 
 from stream_app.cli import app
-from stream_app.core.scorecards import parse
+from stream_app.core.rules.scorecards import parse
 from stream_app.errors import RapportError
 from stream_app.settings import DEFAULT_SCORECARDS
-from stream_app.store import (
-    alert_actions,
-    audit,
-    coaching_goals,
-    disputes,
-    ratings,
-    reviews,
-    subject_access,
-    tables,
-)
-from stream_app.store.queries.alerts import ActionKind
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.ratings import Judgement
-from stream_app.store.repository import Store
-from stream_app.store.reviews import NewReview
-from stream_app.store.roles import PersonRole
-from stream_app.store.subject_access import DECISIONS, Included, LeftOut
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.alerts import alert_actions
+from stream_app.store.alerts.alerts import ActionKind
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import subject_access
+from stream_app.store.lifecycle.subject_access import DECISIONS, Included, LeftOut
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import coaching_goals, disputes, ratings, reviews
+from stream_app.store.work.ratings import Judgement
+from stream_app.store.work.reviews import NewReview
 from tests.analytics import archiving
 from tests.commands.conftest import NewStore
 from tests.store import judging
@@ -66,7 +61,7 @@ def exported(speaker: str, file: Path) -> tuple[Archive, str]:
 
 def test_every_table_has_a_decision() -> None:
     assert DECISIONS.keys() == tables.metadata.tables.keys(), (
-        "decide in stream_app/store/subject_access.py what of a new table belongs to a person"
+        "decide in stream_app/store/lifecycle/subject_access.py what of a new table belongs to a person"
     )
     left_out = {
         name

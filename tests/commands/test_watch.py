@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.text import Text
 
-from stream_app.commands import watch
-from stream_app.commands.watch import BARS, ROWS, Wall, _print_line, sparkline
+from stream_app.commands.service import watch
+from stream_app.commands.service.watch import BARS, ROWS, Wall, _print_line, sparkline
 from stream_app.contracts.scores import (
     Alert,
     AlertState,
@@ -24,7 +24,7 @@ from stream_app.contracts.scores import (
 )
 from stream_app.errors import StoreError
 from stream_app.settings import Settings
-from stream_app.store import audit
+from stream_app.store.accounts import audit
 from tests.store import batches, databases
 from tests.store.batches import end, process, turn
 from tests.store.databases import open_store

@@ -12,9 +12,9 @@ from stream_app.contracts.compact import ScoreReader
 from stream_app.contracts.framing import framed
 from stream_app.contracts.score_layout import ScoreLayout
 from stream_app.contracts.scores import Expressed, Level, SessionScore, TurnScore
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session.environment import Policy
 from tests.fakes import FakeScorer, end, received, turn
 from tests.rule_texts import EAGER
 

@@ -16,7 +16,7 @@ from stream_app.contracts.events import (
     decode,
     utc,
 )
-from stream_app.core.pipeline import Source, receive
+from stream_app.core.pipeline.pipeline import Source, receive
 from stream_app.errors import ContractError
 from tests.contracts.refusal import refusal
 from tests.fakes import end, outcome, turn

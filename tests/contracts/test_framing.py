@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stream_app.contracts.events import MAX_EVENT_BYTES
 from stream_app.contracts.framing import MAX_SCHEMA_ID, framed, schema_id, unframed
 from stream_app.contracts.scores import decode
-from stream_app.core.pipeline import Source, receive
+from stream_app.core.pipeline.pipeline import Source, receive
 from stream_app.errors import ContractError
 from tests.store.batches import turn
 

@@ -8,9 +8,9 @@ import pytest
 
 from stream_app.contracts import schema, scores
 from stream_app.contracts.events import decode
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session.environment import Policy
 from stream_app.errors import ContractError
 from tests.fakes import FakeScorer, end, outcome, received, turn
 from tests.rule_texts import EAGER

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
-from stream_app.core.aggregates import RECENT, Aggregates
-from stream_app.core.outcomes import OutcomeModel, features, outcome_risks
+from stream_app.core.measures.aggregates import RECENT, Aggregates
+from stream_app.core.measures.outcomes import OutcomeModel, features, outcome_risks
 from tests.fakes import contribution
 
 LEVELS = st.tuples(*[st.integers(0, 2)] * 3)

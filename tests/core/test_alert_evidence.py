@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, AlertState, Expressed, Level
-from stream_app.core.baselines import Baseline, Usual
-from stream_app.core.empathy import ENOUGH_SESSIONS, EmpathyModel
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.ports import Encoding, HeadScores, ScoringRequest
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.baselines import Baseline, Usual
+from stream_app.core.measures.empathy import ENOUGH_SESSIONS, EmpathyModel
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.ports import Encoding, HeadScores, ScoringRequest
 from stream_app.inference import bundle
 from tests.fakes import START, FakeScorer, end, received, turn
 from tests.rule_texts import SHIPPED

@@ -3,8 +3,8 @@
 import pytest
 
 from stream_app.contracts.scores import AlertState
-from stream_app.core.alert_reasons import reason
-from stream_app.core.rule_file import parse
+from stream_app.core.rules.alert_reasons import reason
+from stream_app.core.rules.rule_file import parse
 
 RULES = """
 version: 1

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Alert, AlertState, Severity
-from stream_app.core.aggregates import Aggregates
-from stream_app.core.alerts import AlertStatus, Moment, abandon, close, fire_overdue, observe
-from stream_app.core.exchanges import MILLION, Exchanges
-from stream_app.core.rules import Rule
-from stream_app.core.variables import Reading
-from stream_app.core.watch import Facts, Watch
+from stream_app.core.measures.aggregates import Aggregates
+from stream_app.core.measures.exchanges import MILLION, Exchanges
+from stream_app.core.measures.watch import Facts, Watch
+from stream_app.core.rules.alerts import AlertStatus, Moment, abandon, close, fire_overdue, observe
+from stream_app.core.rules.rules import Rule
+from stream_app.core.rules.variables import Reading
 from tests.fakes import START, FakeScorer
 from tests.rule_texts import risk_rules, rule_text, rules_of
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stream_app.core.comparisons import comparisons
-from stream_app.core.conditions import condition
-from stream_app.core.variables import CATALOGUE, Kind
+from stream_app.core.rules.comparisons import comparisons
+from stream_app.core.rules.conditions import condition
+from stream_app.core.rules.variables import CATALOGUE, Kind
 
 NUMBERS = ("risk", "empathy.drop", "waiting_distress")
 COUNTS = ("client_turns_since_crisis", "turns")

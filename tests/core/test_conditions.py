@@ -7,15 +7,15 @@ import pytest
 from msgspec import structs
 
 from stream_app.contracts.events import Role
-from stream_app.core import conditions
-from stream_app.core.aggregates import MILLION, Aggregates, Contribution
-from stream_app.core.baselines import Baseline, Pinned, Usual
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.session_state import Versioned
-from stream_app.core.variables import CATALOGUE, Kind, Reading
-from stream_app.core.watch import Facts, Watch
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.aggregates import MILLION, Aggregates, Contribution
+from stream_app.core.measures.baselines import Baseline, Pinned, Usual
+from stream_app.core.measures.watch import Facts, Watch
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.rules import conditions
+from stream_app.core.rules.variables import CATALOGUE, Kind, Reading
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.session_state import Versioned
 from tests.fakes import START, FakeScorer, received, turn
 from tests.rule_texts import SHIPPED
 

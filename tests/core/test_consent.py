@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from stream_app.contracts.events import ConsentPurpose, ConsentStatus, decode
-from stream_app.core.consent import ConsentRecord, is_newer
-from stream_app.core.environment import Policy
-from stream_app.core.session import Fate, Session
-from stream_app.core.session_state import SessionState, pack, unpack
+from stream_app.core.session.consent import ConsentRecord, is_newer
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.session import Fate, Session
+from stream_app.core.session.session_state import SessionState, pack, unpack
 from stream_app.errors import ContractError
 from tests.core.test_session import POLICY, accepted, carried_out, due, fates, session
 from tests.fakes import START, consent, end, turn

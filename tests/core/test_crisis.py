@@ -7,15 +7,15 @@ import pytest
 
 from stream_app.contracts.events import Consent, Turn, decode
 from stream_app.contracts.scores import Alert, AlertState, Severity
-from stream_app.core.alerting import Alerting
-from stream_app.core.baselines import NoBaselines
-from stream_app.core.crisis import CRISIS, find_phrases
-from stream_app.core.encodings import Encodings, ToEncode
-from stream_app.core.environment import Environment, Policy
-from stream_app.core.restrictions import parse_restrictions
-from stream_app.core.session import Session, ToScore
-from stream_app.core.session_state import SessionState, pack, unpack
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.baselines import NoBaselines
+from stream_app.core.measures.crisis import CRISIS, find_phrases
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.encodings import Encodings, ToEncode
+from stream_app.core.session.alerting import Alerting
+from stream_app.core.session.environment import Environment, Policy
+from stream_app.core.session.restrictions import parse_restrictions
+from stream_app.core.session.session import Session, ToScore
+from stream_app.core.session.session_state import SessionState, pack, unpack
 from tests.fakes import FakeScorer, consent, end, turn
 from tests.rule_texts import SHIPPED
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Level
-from stream_app.core.baselines import Baseline, Pinned, Usual
-from stream_app.core.empathy import (
+from stream_app.core.measures.baselines import Baseline, Pinned, Usual
+from stream_app.core.measures.empathy import (
     COUNSELLOR_FEATURES,
     ENOUGH_SESSIONS,
     LOWEST_TENTH,
@@ -26,8 +26,8 @@ from stream_app.core.empathy import (
     summary,
     turn_value,
 )
-from stream_app.core.exchanges import KEPT, MILLION, MISSED_KEPT, Exchanges, Weighing
-from stream_app.core.watch import Facts
+from stream_app.core.measures.exchanges import KEPT, MILLION, MISSED_KEPT, Exchanges, Weighing
+from stream_app.core.measures.watch import Facts
 from tests.fakes import scored
 
 HERE = DomainEmpathy(

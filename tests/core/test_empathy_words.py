@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from stream_app.core.aggregates import Aggregates
-from stream_app.core.baselines import Baseline, Pinned, Usual
-from stream_app.core.empathy import ENOUGH_SESSIONS, DomainEmpathy, EmpathyModel
-from stream_app.core.empathy_words import Evidence, evidence, reference
-from stream_app.core.variables import Reading
-from stream_app.core.watch import Facts, Watch
+from stream_app.core.measures.aggregates import Aggregates
+from stream_app.core.measures.baselines import Baseline, Pinned, Usual
+from stream_app.core.measures.empathy import ENOUGH_SESSIONS, DomainEmpathy, EmpathyModel
+from stream_app.core.measures.empathy_words import Evidence, evidence, reference
+from stream_app.core.measures.watch import Facts, Watch
+from stream_app.core.rules.variables import Reading
 from tests.core.test_empathy import ELSEWHERE, HERE, MODEL, exchanges, of
 
 MISSED = "3 of the last 3 emotional messages got no empathic answer"

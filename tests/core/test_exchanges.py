@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
-from stream_app.core.environment import Policy
-from stream_app.core.exchanges import (
+from stream_app.core.measures.exchanges import (
     KEPT,
     MILLION,
     MISSED_KEPT,
@@ -19,9 +18,10 @@ from stream_app.core.exchanges import (
     Weighing,
     opportunities,
 )
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.session_state import Versioned
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.session_state import Versioned
 from tests.fakes import FakeScorer, end, received, turn
 
 AFTER = 3

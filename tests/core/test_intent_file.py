@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
-from stream_app.core.intent_file import IntentFileError, parse
-from stream_app.core.intents import IntentSet
+from stream_app.core.measures.intents import IntentSet
+from stream_app.core.rules.intent_file import IntentFileError, parse
 
 HEAD = "version: 1\nintents:\n"
 

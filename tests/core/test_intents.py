@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import AlertState, Stage, TurnScore
-from stream_app.core.environment import Policy
-from stream_app.core.heads import Dimension
-from stream_app.core.intent_variables import catalogue
-from stream_app.core.intents import Hits, Intent, IntentSet
-from stream_app.core.pipeline import Pipeline, Received
-from stream_app.core.restrictions import Restrictions
-from stream_app.core.rule_file import parse
-from stream_app.core.rules import NO_RULES, RuleSet
-from stream_app.core.session_state import Versioned, pack, unpack
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.heads import Dimension
+from stream_app.core.measures.intents import Hits, Intent, IntentSet
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, Received
+from stream_app.core.rules.intent_variables import catalogue
+from stream_app.core.rules.rule_file import parse
+from stream_app.core.rules.rules import NO_RULES, RuleSet
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.restrictions import Restrictions
+from stream_app.core.session.session_state import Versioned, pack, unpack
 from tests.fakes import FakeScorer, one, turn
 
 INTENTS = IntentSet((Intent("refund", frozenset({Role.CLIENT}), ("a", "b", "c")),), "d")

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, MitiSummary, Stage, Standing, TurnScore
-from stream_app.core import miti
-from stream_app.core.batch import BatchResult
-from stream_app.core.miti import (
+from stream_app.core.measures import miti
+from stream_app.core.measures.miti import (
     CLOSED,
     COMPLEX,
     FEWEST_VOLLEYS,
@@ -29,9 +28,10 @@ from stream_app.core.miti import (
     merged,
     miti_summary,
 )
-from stream_app.core.pipeline import Pipeline, Policy
-from stream_app.core.session_state import SessionState, Versioned, pack, unpack
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, Policy
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
 from tests.core.earlier_states import as_map
 from tests.fakes import FakeScorer, end, received, scored, turn
 

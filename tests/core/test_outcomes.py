@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from stream_app.contracts.events import Role
-from stream_app.core.aggregates import MILLION, Aggregates, Contribution
-from stream_app.core.outcomes import OutcomeModel, features, outcome_risks
+from stream_app.core.measures.aggregates import MILLION, Aggregates, Contribution
+from stream_app.core.measures.outcomes import OutcomeModel, features, outcome_risks
 from tests.fakes import contribution
 
 AFTER = 3

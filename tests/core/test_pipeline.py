@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 import pytest
 
 from stream_app.contracts.scores import AlertState, SessionStatus, Stage
-from stream_app.core.batch import BatchResult
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.ports import Encoding
-from stream_app.core.session_state import SessionState, Versioned, pack, unpack
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.ports import Encoding
+from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
 from tests.fakes import FakeScorer, end, outcome, received, turn
 from tests.rule_texts import EAGER, SHIPPED
 

@@ -6,10 +6,10 @@ import pytest
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.practice import SaidTurn, context_of, score_wordings
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.pipeline.practice import SaidTurn, context_of, score_wordings
+from stream_app.core.session.environment import Policy
 from tests.fakes import FakeScorer, end, received, turn
 
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.environment import Policy
-from stream_app.core.heads import Dimension
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.restrictions import NO_RESTRICTIONS, parse_restrictions
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.heads import Dimension
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.restrictions import NO_RESTRICTIONS, parse_restrictions
 from tests.fakes import FakeScorer, end, received, turn
 
 CLIENT = {Dimension.CLIENT, Dimension.OUTCOME}

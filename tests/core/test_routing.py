@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.core.languages import covers, normalised
-from stream_app.core.routes_file import MAX_BUNDLES, RoutesFileError, parse
-from stream_app.core.routing import Addressed
+from stream_app.core.rules.languages import covers, normalised
+from stream_app.core.rules.routes_file import MAX_BUNDLES, RoutesFileError, parse
+from stream_app.core.rules.routing import Addressed
 from tests.routed_fakes import bundle_of, in_force
 
 ROUTES = """

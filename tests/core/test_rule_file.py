@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_app.contracts.scores import Severity
-from stream_app.core.rule_file import RuleFileError, parse
-from stream_app.core.rules import Duration
-from stream_app.core.watch import Facts
-from stream_app.core.yaml_file import digest_of
+from stream_app.core.measures.watch import Facts
+from stream_app.core.rules.rule_file import RuleFileError, parse
+from stream_app.core.rules.rules import Duration
+from stream_app.core.rules.yaml_file import digest_of
 from stream_app.settings import DEFAULT_RULES
 from tests.rule_texts import HEAD, rule_text, rules_of
 

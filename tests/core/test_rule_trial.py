@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from stream_app.contracts.scores import Alert, AlertState, Severity
-from stream_app.core.rule_trial import Answered, Comparison, Span, pairs, spans
+from stream_app.core.pipeline.rule_trial import Answered, Comparison, Span, pairs, spans
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_app.core.scorecards import ScorecardFileError, pack, parse, unpack
+from stream_app.core.rules.scorecards import ScorecardFileError, pack, parse, unpack
 from stream_app.settings import DEFAULT_SCORECARDS
 
 FILE = """

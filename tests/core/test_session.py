@@ -5,15 +5,15 @@ import pytest
 
 from stream_app.contracts.events import Turn, decode
 from stream_app.contracts.scores import AlertState, SessionStatus, Stage
-from stream_app.core.alerting import Alerting
-from stream_app.core.alerts import Cause
-from stream_app.core.baselines import NoBaselines
-from stream_app.core.encodings import Encodings, ToEncode
-from stream_app.core.environment import Environment, Policy
-from stream_app.core.session import Accepted, Fate, Session, ToEnd, ToScore
-from stream_app.core.session_state import SessionState, pack, unpack
-from stream_app.core.state_layout import from_map
-from stream_app.core.window import WindowPolicy, WindowTurn
+from stream_app.core.measures.baselines import NoBaselines
+from stream_app.core.measures.window import WindowPolicy, WindowTurn
+from stream_app.core.pipeline.encodings import Encodings, ToEncode
+from stream_app.core.rules.alerts import Cause
+from stream_app.core.session.alerting import Alerting
+from stream_app.core.session.environment import Environment, Policy
+from stream_app.core.session.session import Accepted, Fate, Session, ToEnd, ToScore
+from stream_app.core.session.session_state import SessionState, pack, unpack
+from stream_app.core.session.state_layout import from_map
 from stream_app.errors import ContractError
 from tests.fakes import START, FakeScorer, end, outcome, turn
 from tests.rule_texts import EAGER

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import decode
 from stream_app.contracts.scores import AlertState, SessionStatus, Unscored
-from stream_app.core.alert_reasons import BUNDLE_GONE
-from stream_app.core.batch import BatchResult
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.routing import NO_ROUTES
-from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
-from stream_app.core.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.pipeline.scoring_bundles import BundlesInForce, ScoringBundle
+from stream_app.core.rules.alert_reasons import BUNDLE_GONE
+from stream_app.core.rules.routing import NO_ROUTES
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
 from tests.fakes import consent, end, received, turn
 from tests.routed_fakes import RoutedScorer, bundle_of, in_force, pipeline_of
 

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import AlertState, Expressed, Level
-from stream_app.core.aggregates import (
+from stream_app.core.measures.aggregates import (
     LARGEST_LOG_ODDS,
     MILLION,
     Aggregates,
     contribution,
     evidence,
 )
-from stream_app.core.alerts import AlertStatus
-from stream_app.core.environment import Policy
-from stream_app.core.outcomes import OutcomeModel, features, log_odds, outcome_risks
-from stream_app.core.pipeline import Pipeline, Received
-from stream_app.core.session_state import Versioned, pack, unpack
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.outcomes import OutcomeModel, features, log_odds, outcome_risks
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, Received
+from stream_app.core.rules.alerts import AlertStatus
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.session_state import Versioned, pack, unpack
 from tests import fakes
 from tests.fakes import FakeScorer, end, received, scored, turn
 

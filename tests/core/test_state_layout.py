@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.core.aggregates import Contribution, Totals
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.session_state import SessionState, Versioned, encode, pack, unpack
-from stream_app.core.state_layout import changes, from_map, pack_vectors, unpack_vectors
-from stream_app.core.window import WindowPolicy, WindowTurn
+from stream_app.core.measures.aggregates import Contribution, Totals
+from stream_app.core.measures.window import WindowPolicy, WindowTurn
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.session_state import SessionState, Versioned, encode, pack, unpack
+from stream_app.core.session.state_layout import changes, from_map, pack_vectors, unpack_vectors
 from tests.core.earlier_states import as_map
 from tests.core.test_whole_sessions import logs
 from tests.fakes import FakeScorer, received

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role, SessionEnd, Turn
-from stream_app.core.batch import BatchResult
-from stream_app.core.environment import Policy
-from stream_app.core.intents import Hits, IntentSet
-from stream_app.core.pipeline import Pipeline, Received
-from stream_app.core.session_state import Versioned, pack, unpack
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.intents import Hits, IntentSet
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, Received
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.session_state import Versioned, pack, unpack
 from tests.fakes import FakeScorer, end, one, outcome, turn
 from tests.rule_texts import ALL
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.core.turn_evidence import Evidence, parts, places
+from stream_app.core.measures.turn_evidence import Evidence, parts, places
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

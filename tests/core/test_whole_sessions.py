@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
-from stream_app.core.batch import BatchResult
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.session_state import SessionState, Versioned, pack, unpack
-from stream_app.core.window import WindowPolicy
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
 from tests.fakes import START, FakeScorer, end, outcome, received, turn
 from tests.rule_texts import ALL, EAGER
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.window import (
+from stream_app.core.measures.window import (
     MAX_GAPS,
     Placement,
     ScoringRequest,

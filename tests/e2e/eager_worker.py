@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from stream_app.analytics import rollups
-from stream_app.commands import worker as command
+from stream_app.analytics.rollups import rollups
+from stream_app.commands.service import worker as command
 from stream_app.settings import Settings
 from stream_app.worker import agents
 

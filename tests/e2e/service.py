@@ -17,13 +17,14 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from stream_app import bootstrap
-from stream_app.commands import replay, score, up
-from stream_app.commands.child_processes import child_process
-from stream_app.commands.event_files import TimedEvent
+from stream_app.commands.events import replay, score
+from stream_app.commands.events.event_files import TimedEvent
+from stream_app.commands.service import up
+from stream_app.commands.service.child_processes import child_process
 from stream_app.inference import bundle as bundles
 from stream_app.settings import DEFAULT_BUNDLE, Settings
-from stream_app.store import tables
-from stream_app.worker import broker
+from stream_app.store.database import tables
+from stream_app.worker.kafka import broker
 from tests import topic_log
 from tests.store import databases
 

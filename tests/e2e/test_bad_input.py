@@ -6,8 +6,8 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
-from stream_app.store import tables
-from stream_app.worker.topics import client_options
+from stream_app.store.database import tables
+from stream_app.worker.kafka.topics import client_options
 from tests.conftest import NewService
 from tests.e2e.service import Service
 

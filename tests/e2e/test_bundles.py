@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.parts.head_bundles import copied
 from stream_app.inference import bundle as bundles
-from stream_app.store import tables
+from stream_app.store.database import tables
 from tests.conftest import NewService
 
 NOW = datetime.now(UTC)

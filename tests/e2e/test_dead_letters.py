@@ -5,11 +5,11 @@ import asyncio
 from typer.testing import CliRunner
 
 from stream_app.cli import app
-from stream_app.commands import dead_letters
-from stream_app.commands.child_processes import environment
+from stream_app.commands.events import dead_letters
+from stream_app.commands.service.child_processes import environment
 from stream_app.contracts.scores import DeadLetter
-from stream_app.store import tables
-from stream_app.worker.dead_letters import DeadLetterRecord, read
+from stream_app.store.database import tables
+from stream_app.worker.batches.dead_letters import DeadLetterRecord, read
 from tests.e2e.service import Service
 from tests.store.batches import turn
 

@@ -8,10 +8,10 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
-from stream_app.commands.doctor import run_checks
-from stream_app.store import tables
-from stream_app.worker import broker
-from stream_app.worker.topics import client_options
+from stream_app.commands.service.doctor import run_checks
+from stream_app.store.database import tables
+from stream_app.worker.kafka import broker
+from stream_app.worker.kafka.topics import client_options
 from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.store.batches import turn

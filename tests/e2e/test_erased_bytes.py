@@ -15,17 +15,20 @@ from typer.testing import CliRunner
 
 from servers.postgres import Server
 from stream_app.cli import app
-from stream_app.commands.child_processes import environment
+from stream_app.commands.service.child_processes import environment
 from stream_app.contracts.events import Role
-from stream_app.store import alert_actions, audit, disputes, tables
-from stream_app.store.disputes import Decision
-from stream_app.store.judgements import Reason
-from stream_app.store.people import Person
-from stream_app.store.queries import alerts, transcripts
-from stream_app.store.queries.alerts import ActionKind, AlertFilter
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.alerts import alert_actions, alerts
+from stream_app.store.alerts.alerts import ActionKind, AlertFilter
+from stream_app.store.database import tables
+from stream_app.store.database.judgements import Reason
+from stream_app.store.sessions import transcripts
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import disputes
+from stream_app.store.work.disputes import Decision
 from tests import topic_log
 from tests.conftest import NewService
 from tests.e2e.service import Service

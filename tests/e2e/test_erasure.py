@@ -5,8 +5,9 @@ import json
 from typer.testing import CliRunner
 
 from stream_app.cli import app
-from stream_app.commands.child_processes import environment
-from stream_app.store import audit, tables
+from stream_app.commands.service.child_processes import environment
+from stream_app.store.accounts import audit
+from stream_app.store.database import tables
 from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.store.batches import turn

@@ -16,16 +16,17 @@ import pytest
 from rich.console import Console
 
 from servers import schema_registry
-from stream_app.commands import replay, watch
-from stream_app.commands.child_processes import environment
-from stream_app.commands.event_files import TimedEvent
+from stream_app.commands.events import replay
+from stream_app.commands.events.event_files import TimedEvent
+from stream_app.commands.service import watch
+from stream_app.commands.service.child_processes import environment
 from stream_app.contracts import scores
 from stream_app.contracts.cloudevents import outgoing_headers
 from stream_app.contracts.framing import framed, schema_id, unframed
 from stream_app.settings import Settings
-from stream_app.store import tables
-from stream_app.worker.dead_letters import ids_about, read
-from stream_app.worker.schema_registry import published_schemas
+from stream_app.store.database import tables
+from stream_app.worker.batches.dead_letters import ids_about, read
+from stream_app.worker.kafka.schema_registry import published_schemas
 from tests import topic_log
 from tests.conftest import NewService, _missing
 from tests.e2e.service import Service, key_of

@@ -8,10 +8,10 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from stream_app.commands.child_processes import environment
-from stream_app.commands.worker import HUNG_EXIT_STATUS
-from stream_app.store import tables
-from stream_app.worker.broker import free_port
+from stream_app.commands.service.child_processes import environment
+from stream_app.commands.service.worker import HUNG_EXIT_STATUS
+from stream_app.store.database import tables
+from stream_app.worker.kafka.broker import free_port
 from tests.chaos.proxy import Proxy
 from tests.conftest import NewService
 from tests.store.batches import turn

@@ -2,7 +2,7 @@
 
 import re
 
-from stream_app.worker.broker import free_port
+from stream_app.worker.kafka.broker import free_port
 from tests.conftest import NewService
 from tests.e2e.test_health import answer
 from tests.fuzz import SECRET, messages

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from stream_app.commands.doctor import run_checks
-from stream_app.store import tables
+from stream_app.commands.service.doctor import run_checks
+from stream_app.store.database import tables
 from tests.conftest import NewService
 from tests.e2e.service import Service, differences, scored_offline, stored
 from tests.store.batches import turn

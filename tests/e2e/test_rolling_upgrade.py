@@ -16,9 +16,9 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from stream_app.commands.child_processes import child_process, environment, running_process
-from stream_app.store import tables
-from stream_app.worker.broker import free_port
+from stream_app.commands.service.child_processes import child_process, environment, running_process
+from stream_app.store.database import tables
+from stream_app.worker.kafka.broker import free_port
 from tests.chaos.workers import SLOWEST_STOP
 from tests.conftest import NewService
 from tests.e2e.service import Service, differences, scored_offline, stored

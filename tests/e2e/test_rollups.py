@@ -5,9 +5,10 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from stream_app.analytics import rollups
-from stream_app.commands.child_processes import environment, running_process
-from stream_app.store import erasure, tables
+from stream_app.analytics.rollups import rollups
+from stream_app.commands.service.child_processes import environment, running_process
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure
 from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.store.batches import end, turn

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from stream_app.store import tables
+from stream_app.store.database import tables
 from tests.conftest import NewService
 from tests.rule_texts import EAGER_TEXT, HEAD, rule_text
 

@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from stream_app.commands import event_files, replay
-from stream_app.commands.child_processes import PREFIX, environment, running_process
+from stream_app.commands.events import event_files, replay
+from stream_app.commands.service.child_processes import PREFIX, environment, running_process
 from stream_app.inference.bundle import SHIPPED, load
-from stream_app.store import tables
+from stream_app.store.database import tables
 from tests.e2e.service import Service
 
 KEY = ("session_id", "seq", "stage")

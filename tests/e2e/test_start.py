@@ -6,10 +6,10 @@ from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from stream_app.commands import up
-from stream_app.store import tables
-from stream_app.worker import broker
-from stream_app.worker.topics import client_options
+from stream_app.commands.service import up
+from stream_app.store.database import tables
+from stream_app.worker.kafka import broker
+from stream_app.worker.kafka.topics import client_options
 from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.store.batches import turn

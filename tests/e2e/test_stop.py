@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from servers.postgres import Server
-from stream_app.store import tables
+from stream_app.store.database import tables
 from tests.chaos.proxy import Proxy
 from tests.conftest import NewService
 from tests.store.batches import turn

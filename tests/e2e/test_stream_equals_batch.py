@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store import tables
+from stream_app.store.database import tables
 from tests.conftest import NewService
 from tests.e2e.service import Service, differences, scored_offline, stored
 from tests.store import databases

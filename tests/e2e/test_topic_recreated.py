@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
-from stream_app.store import tables
-from stream_app.worker.topics import client_options, declare_topics
+from stream_app.store.database import tables
+from stream_app.worker.kafka.topics import client_options, declare_topics
 from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.store.batches import turn

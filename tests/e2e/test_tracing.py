@@ -7,8 +7,8 @@ from pathlib import Path
 
 from aiokafka import AIOKafkaProducer
 
-from stream_app.store import tables
-from stream_app.worker.topics import client_options
+from stream_app.store.database import tables
+from stream_app.worker.kafka.topics import client_options
 from tests.e2e.service import Service
 from tests.store.batches import turn
 from tests.tracing.collector import collecting

@@ -6,10 +6,10 @@ import urllib.request
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from stream_app.store import tables
-from stream_app.web.log_ends import LogEnds
-from stream_app.worker import broker
-from stream_app.worker.topics import client_options
+from stream_app.store.database import tables
+from stream_app.web.live.log_ends import LogEnds
+from stream_app.worker.kafka import broker
+from stream_app.worker.kafka.topics import client_options
 from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.store.batches import consent, turn

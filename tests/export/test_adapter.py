@@ -23,7 +23,7 @@ from stream_app.adaptation.judged_vectors import HeadJudgements, JudgedVectors  
 from stream_app.adaptation.new_bundle import DataCounts  # noqa: E402
 from stream_app.contracts.events import Role  # noqa: E402
 from stream_app.contracts.scores import Stage  # noqa: E402
-from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn  # noqa: E402
+from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn  # noqa: E402
 from stream_app.errors import BundleError  # noqa: E402
 from stream_app.inference import bundle as bundles  # noqa: E402
 from stream_app.inference.bundle import ADAPTED_FORMAT, MANIFEST, Bundle  # noqa: E402

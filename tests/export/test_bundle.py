@@ -28,7 +28,7 @@ from models.evaluate.metrics import macro_f1  # noqa: E402
 from models.evaluate.predict import HeadOutputs, Predictions, predict  # noqa: E402
 from models.evaluate.report import CrossValidation  # noqa: E402
 from models.labels import HEADS, RATED  # noqa: E402
-from stream_app.core.heads import PERCEIVED  # noqa: E402
+from stream_app.core.measures.heads import PERCEIVED  # noqa: E402
 from stream_app.inference import bundle as reader  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 

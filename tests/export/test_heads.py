@@ -26,8 +26,8 @@ from models.multitask import MultitaskModel  # noqa: E402
 from stream_app import bootstrap  # noqa: E402
 from stream_app.contracts.events import Role  # noqa: E402
 from stream_app.contracts.scores import Stage  # noqa: E402
-from stream_app.core.routing import RoutedBundle  # noqa: E402
-from stream_app.core.window import ScoringRequest, WindowTurn  # noqa: E402
+from stream_app.core.measures.window import ScoringRequest, WindowTurn  # noqa: E402
+from stream_app.core.rules.routing import RoutedBundle  # noqa: E402
 from stream_app.errors import BundleError  # noqa: E402
 from stream_app.inference import bundle as bundles  # noqa: E402
 from stream_app.inference import head_bundle  # noqa: E402

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.core.variables import OUTCOMES
+from stream_app.core.rules.variables import OUTCOMES
 from stream_app.errors import BundleError
 from stream_app.inference import bundle as bundles
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import Role
-from stream_app.core.intent_file import MAX_EXAMPLES, MIN_EXAMPLES, IntentFileError
-from stream_app.core.intents import Intent, IntentSet
+from stream_app.core.measures.intents import Intent, IntentSet
+from stream_app.core.rules.intent_file import MAX_EXAMPLES, MIN_EXAMPLES, IntentFileError
 from stream_app.inference import intent_files
 from stream_app.inference.intent_model import collect, fit, left_out_hits, units
 from stream_app.inference.intents import IntentComparer

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from stream_app.commands.event_files import sample_sessions
+from stream_app.commands.events.event_files import sample_sessions
 from stream_app.errors import ProviderError
 from stream_app.inference.batching import Shapes
 from stream_app.inference.bundle import load

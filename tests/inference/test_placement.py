@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stream_app import bootstrap
-from stream_app.commands import doctor
+from stream_app.commands.service import doctor
 from stream_app.inference import bundle as bundles
 from stream_app.inference import placement
 from stream_app.inference.placement import described, nodes_by_provider

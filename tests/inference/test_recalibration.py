@@ -11,8 +11,8 @@ import pytest
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.ports import HeadScores
-from stream_app.core.window import ScoringRequest, WindowTurn
+from stream_app.core.measures.window import ScoringRequest, WindowTurn
+from stream_app.core.session.ports import HeadScores
 from stream_app.errors import BundleError
 from stream_app.inference.adaptations import Adaptation, Recalibration
 from stream_app.inference.bundle import ADAPTED_FORMAT, FORMAT, MANIFEST, SHIPPED, load

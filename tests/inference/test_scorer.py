@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from stream_app import bootstrap
-from stream_app.commands.event_files import sample_sessions
+from stream_app.commands.events.event_files import sample_sessions
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
-from stream_app.core.ports import HeadScores
-from stream_app.core.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.session.ports import HeadScores
 from stream_app.errors import ProviderError
 from stream_app.inference.bundle import load
 from stream_app.inference.calibration import choose_labels

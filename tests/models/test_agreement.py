@@ -17,7 +17,7 @@ from models.agreement.ratings import (
     by_variable,
     guess_scale,
 )
-from stream_app.web.agreement import kappa as console_kappa
+from stream_app.findings.agreement import kappa as console_kappa
 
 LEVELS = Scale(("0", "1", "2"), ordered=True)
 CATEGORIES = Scale(("a", "b", "c"), ordered=False)

@@ -17,11 +17,11 @@ from models.data.corpora import Conversation, Turn, one_hot
 from models.labels import CLIENT, COUNSELLOR
 from stream_app import bootstrap
 from stream_app.contracts.scores import MECHANISMS, Expressed, Level
-from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.window import ScoringRequest
-from stream_app.store import calibration_samples, ratings
-from stream_app.store.ratings import Judgement
-from stream_app.store.repository import Store, open_store
+from stream_app.core.measures.window import ScoringRequest
+from stream_app.core.session.ports import Encoding, HeadScores
+from stream_app.store.stream.repository import Store, open_store
+from stream_app.store.work import calibration_samples, ratings
+from stream_app.store.work.ratings import Judgement
 from tests.fakes import FakeScorer
 from tests.models.tiny import write_rows
 from tests.store import databases

@@ -31,7 +31,7 @@ from models.resampling import interval, spearman
 from models.turn_features import VIEWS
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Level, Stage, TurnScore
-from stream_app.core.empathy import (
+from stream_app.core.measures.empathy import (
     CLIENT_FEATURES,
     COUNSELLOR_FEATURES,
     AnswerModel,

@@ -31,7 +31,7 @@ from models.data.registry import CORPORA
 from models.data.split import split_fold
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
 from models.probes import cases as probe_cases
-from stream_app.core.heads import LEVELS
+from stream_app.core.measures.heads import LEVELS
 from tests.models.tiny import ROWS, service_turn, write_contexts, write_rows
 
 with_corpora = pytest.mark.skipif(default_data_dir() is None, reason="the corpora are not here")

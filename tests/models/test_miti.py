@@ -23,9 +23,9 @@ from models.evaluate.miti import miti_section
 from models.labels import CLIENT, COUNSELLOR, HEADS_BY_NAME
 from models.miti import HEADS, SHIPPED, WAYS
 from stream_app.contracts.scores import Expressed
-from stream_app.core.miti import THRESHOLDS
-from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.window import ScoringRequest
+from stream_app.core.measures.miti import THRESHOLDS
+from stream_app.core.measures.window import ScoringRequest
+from stream_app.core.session.ports import Encoding, HeadScores
 from tests.fakes import FakeScorer
 from tests.models.tiny import write_rows
 

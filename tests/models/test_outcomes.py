@@ -51,7 +51,7 @@ from models.ratings import Fold  # noqa: E402
 from models.replay import trajectories  # noqa: E402
 from models.resampling import auroc, interval, spearman  # noqa: E402
 from models.turn_features import VIEWS, TurnFeatures, turn_features, windows  # noqa: E402
-from stream_app.core.outcomes import log_odds  # noqa: E402
+from stream_app.core.measures.outcomes import log_odds  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer  # noqa: E402
 
 QUICK = Fit(most=20)

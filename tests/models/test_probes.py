@@ -29,8 +29,8 @@ from models.probes.cases import PLACEMENTS, Case, cases
 from models.probes.scorers import Dialogue, Levels, ServiceLevels, of_model
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Level
-from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.window import ScoringRequest
+from stream_app.core.measures.window import ScoringRequest
+from stream_app.core.session.ports import Encoding, HeadScores
 from tests.models.test_contexts import PAIRS, write_contexts
 from tests.models.tiny import epitome_row, tiny_model, tiny_tokenizer, write_rows
 

@@ -22,9 +22,9 @@ from models.methods.second_coder.items import ItemsError
 from models.methods.second_coder.prompt import dialogue
 from stream_app import bootstrap
 from stream_app.errors import RapportError
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction
-from stream_app.store.repository import Store, open_store
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.stream.repository import Store, open_store
 from tests.fakes import consent, turn
 from tests.store import databases
 from tests.store.batches import BUNDLE, prepare, process

@@ -5,9 +5,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from servers.prometheus import PrometheusMissing, promtool
 from stream_app.notifications.notifier_group import deliveries_counter
-from stream_app.web.live_hub import Hub
-from stream_app.web.metrics import WebMetrics
-from stream_app.worker.metrics import WorkerMetrics
+from stream_app.web.http.metrics import WebMetrics
+from stream_app.web.live.live_hub import Hub
+from stream_app.worker.batches.metrics import WorkerMetrics
 from tests.conftest import _missing
 
 

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from servers.prometheus import CONFIGURATION, Server
-from stream_app.commands.child_processes import child_process
-from stream_app.store import tables
-from stream_app.worker.broker import free_port
+from stream_app.commands.service.child_processes import child_process
+from stream_app.store.database import tables
+from stream_app.worker.kafka.broker import free_port
 from tests.conftest import own_names
 from tests.e2e.service import Service
 from tests.monitoring.dashboards import RATE_INTERVAL, panels

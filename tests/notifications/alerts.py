@@ -7,9 +7,9 @@ import sqlalchemy as sa
 from msgspec import structs
 
 from stream_app.contracts.scores import AlertState
-from stream_app.store import tables
-from stream_app.store.deliveries import DueAlert
-from stream_app.store.repository import Store, open_store
+from stream_app.store.alerts.deliveries import DueAlert
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store, open_store
 
 BEGAN = datetime(2026, 1, 5, 10, tzinfo=UTC)
 FIRING = DueAlert(

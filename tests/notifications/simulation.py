@@ -26,8 +26,8 @@ from stream_app.notifications.notification import (
 )
 from stream_app.notifications.notifier import Notifier
 from stream_app.notifications.targets import Target
-from stream_app.store.deliveries import Deliveries, DueAlert
-from stream_app.store.repository import Store
+from stream_app.store.alerts.deliveries import Deliveries, DueAlert
+from stream_app.store.stream.repository import Store
 from tests.notifications.alerts import BEGAN, add, memory_store
 
 DOES = ("ok", "refuse", "fail", "lost", "slow", "die", "forget")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stream_app import logs
-from stream_app.commands import doctor
+from stream_app.commands.service import doctor
 from stream_app.errors import RapportError
 from stream_app.notifications.apprise_channel import AppriseChannel
 from stream_app.notifications.connection_guard import parse_allowed
@@ -26,7 +26,7 @@ from stream_app.notifications.notification import (
 )
 from stream_app.notifications.webhook import Webhook
 from stream_app.settings import LogFormat, Settings
-from stream_app.worker.broker import free_port
+from stream_app.worker.kafka.broker import free_port
 from tests.commands.conftest import Rapport, rapport_process
 from tests.notifications.alerts import FIRING, RESOLVED
 from tests.notifications.conftest import Start, listening

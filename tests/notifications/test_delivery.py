@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from stream_app.commands.child_processes import environment
-from stream_app.store import tables
-from stream_app.worker.broker import free_port
+from stream_app.commands.service.child_processes import environment
+from stream_app.store.database import tables
+from stream_app.worker.kafka.broker import free_port
 from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.e2e.test_health import answer

@@ -25,8 +25,9 @@ from stream_app.notifications.notification import (
 )
 from stream_app.notifications.rota import Rota, WeeklyShift
 from stream_app.notifications.targets import Chosen
-from stream_app.store import erasure, tables
-from stream_app.store.escalations import Escalations
+from stream_app.store.alerts.escalations import Escalations
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure
 from tests.notifications.alerts import BEGAN, add, memory_store
 from tests.store.reading import rows
 

@@ -14,7 +14,7 @@ from stream_app.notifications.notification import (
     single,
     trial_notification,
 )
-from stream_app.store.deliveries import DueAlert
+from stream_app.store.alerts.deliveries import DueAlert
 from tests.notifications.alerts import BEGAN, FIRING, RESOLVED
 
 CONSOLE = "https://console.example.org/"

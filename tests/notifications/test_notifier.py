@@ -12,7 +12,8 @@ from stream_app.errors import StoreError
 from stream_app.notifications import rounds
 from stream_app.notifications.notification import DeliveryFailed, Notification
 from stream_app.notifications.notifier_group import NotifierGroup, deliveries_counter
-from stream_app.store import schema, tables
+from stream_app.store.database import tables
+from stream_app.store.stream import schema
 from tests.notifications.simulation import Simulation, target
 from tests.store.databases import open_store
 from tests.store.reading import rows

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from stream_app.store import schema, tables
-from stream_app.store.repository import Store
-from stream_app.worker.broker import free_port
+from stream_app.store.database import tables
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
+from stream_app.worker.kafka.broker import free_port
 from tests.e2e.test_health import answer
 from tests.notifications.alerts import add
 from tests.notifications.conftest import Start, listening

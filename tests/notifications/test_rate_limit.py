@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from stream_app.contracts.scores import AlertState
 from stream_app.notifications.rate_limit import QuietHours
 from stream_app.notifications.targets import Quiet
-from stream_app.store import tables
+from stream_app.store.database import tables
 from tests.notifications.simulation import DOES, Simulation, target
 from tests.store.reading import rows
 

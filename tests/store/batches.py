@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
-from stream_app.core.batch import BatchResult
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline, Received, Source, receive
-from stream_app.core.rules import RuleSet
-from stream_app.core.session_state import Versioned
-from stream_app.core.window import WindowPolicy
-from stream_app.store.repository import Store
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, Received, Source, receive
+from stream_app.core.rules.rules import RuleSet
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.session_state import Versioned
+from stream_app.store.stream.repository import Store
 from tests.fakes import FakeScorer
 from tests.rule_texts import EAGER
 

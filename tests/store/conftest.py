@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from servers.postgres import Server
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 from tests.store import databases
 from tests.store.batches import prepare
 from tests.store.databases import open_store

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from servers.postgres import Server
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource, as_text
-from stream_app.store import repository, schema
-from stream_app.store.repository import Store
+from stream_app.store.stream import repository, schema
+from stream_app.store.stream.repository import Store
 
 MASTER, PSEUDONYM = as_text(new_key()), as_text(new_key())
 """Keys of all PostgreSQL databases in tests; SQLite databases have key files."""

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from stream_app.store.people import People, Person
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream.repository import Store
 from tests.store import batches
 
 NOOR: Final = "noor@example.org"

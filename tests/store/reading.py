@@ -5,9 +5,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from stream_app.sealing.envelope import unseal
-from stream_app.store import tables
-from stream_app.store.repository import Store
-from stream_app.store.session_keys import place, unseal_or_none
+from stream_app.store.database import tables
+from stream_app.store.keys.session_keys import place, unseal_or_none
+from stream_app.store.stream.repository import Store
 
 SEALED = [
     (tables.turns.c.text, ["session_id", "seq"]),

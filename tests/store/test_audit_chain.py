@@ -13,10 +13,14 @@ from stream_app.errors import RapportError, StoreError
 from stream_app.sealing import sources
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource
-from stream_app.store import audit, audit_chain, erasure, pseudonym_key, schema, tables
-from stream_app.store.audit import AuditAction
-from stream_app.store.audit_chain import Head, parse_head, verify
-from stream_app.store.repository import Store
+from stream_app.store.accounts import audit, audit_chain
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.audit_chain import Head, parse_head, verify
+from stream_app.store.database import tables
+from stream_app.store.keys import pseudonym_key
+from stream_app.store.lifecycle import erasure
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
 from tests.store import databases
 from tests.store.batches import prepare
 from tests.store.databases import open_store

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from stream_app.contracts.scores import AlertState, SessionScore
-from stream_app.core import empathy
-from stream_app.core.session_state import Versioned, pack, unpack
-from stream_app.store import tables
-from stream_app.store.baselines import StoredBaselines, read, refresh
-from stream_app.store.repository import Store
+from stream_app.core.measures import empathy
+from stream_app.core.session.session_state import Versioned, pack, unpack
+from stream_app.store.database import tables
+from stream_app.store.stream.baselines import StoredBaselines, read, refresh
+from stream_app.store.stream.repository import Store
 from tests.rule_texts import rule_text, rules_of
 from tests.store.batches import BUNDLE, end, pipeline, process, received, turn
 from tests.store.reading import dump, rows

@@ -6,13 +6,14 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import calibration_samples, ratings, tables
-from stream_app.store.calibration_samples import CalibrationSample, NewCalibrationSample
-from stream_app.store.people import Person
-from stream_app.store.queries.agreement import rated_turns
-from stream_app.store.ratings import Judgement
-from stream_app.store.repository import Store
-from stream_app.store.scored_turns import NotFound, StateConflict
+from stream_app.store.accounts.people import Person
+from stream_app.store.database import tables
+from stream_app.store.sessions.scored_turns import NotFound, StateConflict
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import calibration_samples, ratings
+from stream_app.store.work.agreement import rated_turns
+from stream_app.store.work.calibration_samples import CalibrationSample, NewCalibrationSample
+from stream_app.store.work.ratings import Judgement
 from tests.store.batches import BUNDLE
 from tests.store.judging import fill, supervisor
 from tests.store.reading import rows

@@ -9,9 +9,11 @@ from servers.postgres import Server
 from stream_app.bootstrap.worker_process import purge_expired
 from stream_app.errors import ClocksDisagree
 from stream_app.settings import Settings
-from stream_app.store import claims, clocks, retention, tables
-from stream_app.store.repository import Store
-from stream_app.store.retention import PurgeRefused
+from stream_app.store.database import clocks, tables
+from stream_app.store.lifecycle import retention
+from stream_app.store.lifecycle.retention import PurgeRefused
+from stream_app.store.stream import claims
+from stream_app.store.stream.repository import Store
 from tests.store import batches, databases
 from tests.store.reading import rows
 

@@ -8,10 +8,10 @@ import sqlalchemy as sa
 from msgspec import structs
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.ports import Message
+from stream_app.core.session.ports import Message
 from stream_app.errors import StaleState, StoreError
-from stream_app.store import tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.store.batches import BUNDLE, consent, end, outcome, pipeline, process, turn
 from tests.store.reading import contents, dump, rows
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from stream_app.core.empathy import ENOUGH_SESSIONS
-from stream_app.store import tables
-from stream_app.store.queries import sessions
-from stream_app.store.queries.comparable import Place, place
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
+from stream_app.core.measures.empathy import ENOUGH_SESSIONS
+from stream_app.store.database import tables
+from stream_app.store.sessions import sessions
+from stream_app.store.sessions.comparable import Place, place
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
 from tests.store import batches
 
 SPREAD = [n / 100 for n in range(20, 20 + ENOUGH_SESSIONS)]

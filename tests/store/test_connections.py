@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from servers.postgres import Server
 from stream_app.errors import StoreUnavailable
-from stream_app.store import connection as connections
-from stream_app.store.repository import Store
+from stream_app.store.database import connection as connections
+from stream_app.store.stream.repository import Store
 from tests.store import databases
 from tests.store.databases import open_store
 

@@ -1,10 +1,10 @@
 """Which sessions' consent includes a purpose."""
 
 from stream_app.contracts.events import ConsentPurpose
-from stream_app.core.session_state import Versioned
-from stream_app.store.queries import consents
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
+from stream_app.core.session.session_state import Versioned
+from stream_app.store.sessions import consents
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
 from tests.store import batches
 
 PURPOSE = ConsentPurpose.THIRD_PARTY_PROCESSING

@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.errors import RowExists, RowRefused
-from stream_app.store import copying, tables
-from stream_app.store.repository import Store
+from stream_app.store.database import copying, tables
+from stream_app.store.stream.repository import Store
 from tests.store.reading import stored_rows
 
 SECRET = "zanzibar"

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from stream_app.contracts.scores import AlertState
-from stream_app.store import tables
-from stream_app.store.deliveries import Deliveries, DeliveryState, DueAlert, PendingDigest
-from stream_app.store.repository import Store
+from stream_app.store.alerts.deliveries import Deliveries, DeliveryState, DueAlert, PendingDigest
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.store.batches import end, process, turn
 from tests.store.reading import rows
 

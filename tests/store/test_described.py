@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from pydantic import Field, TypeAdapter
 
 from stream_app.contracts.scores import SessionScore
-from stream_app.store.queries.described import described_by
+from stream_app.store.database.described import described_by
 
 
 class Contract(Struct):

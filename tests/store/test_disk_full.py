@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import StoreUnavailable
-from stream_app.store import tables
+from stream_app.store.database import tables
 from tests.chaos.disk import SmallDisk, small_disk
 from tests.store import databases
 from tests.store.batches import BUNDLE, prepare, process, turn

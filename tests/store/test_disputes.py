@@ -6,10 +6,11 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import disputes, tables
-from stream_app.store.disputes import Decision, DisputeCount
-from stream_app.store.repository import Store
-from stream_app.store.scored_turns import InvalidJudgement, NotFound, StateConflict
+from stream_app.store.database import tables
+from stream_app.store.sessions.scored_turns import InvalidJudgement, NotFound, StateConflict
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import disputes
+from stream_app.store.work.disputes import Decision, DisputeCount
 from tests.store.batches import BUNDLE
 from tests.store.judging import counsellor, fill, supervisor
 from tests.store.reading import rows

@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from stream_app.store import schema, tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
 
 BEFORE_CAPS = "0004"
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -13,10 +13,11 @@ import pytest
 import sqlalchemy as sa
 
 from servers.postgres import Server
-from stream_app.analytics import rollups
+from stream_app.analytics.rollups import rollups
 from stream_app.errors import RolledBack
-from stream_app.store import erasure, retention, tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure, retention
+from stream_app.store.stream.repository import Store
 from tests.store import batches, databases
 from tests.store.reading import rows
 

@@ -5,11 +5,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stream_app.core.ports import Message
-from stream_app.store import audit, erasure, erasure_receipts, outbox, tables
-from stream_app.store.audit import AuditAction
-from stream_app.store.erasure_receipts import Lines
-from stream_app.store.repository import Store
+from stream_app.core.session.ports import Message
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure, erasure_receipts
+from stream_app.store.lifecycle.erasure_receipts import Lines
+from stream_app.store.stream import outbox
+from stream_app.store.stream.repository import Store
 from tests.store import batches, judging
 from tests.store.reading import contents, rows
 

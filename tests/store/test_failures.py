@@ -10,12 +10,13 @@ import sqlalchemy as sa
 
 from servers.postgres import Server
 from stream_app.contracts.events import decode
-from stream_app.core.ports import Message
+from stream_app.core.session.ports import Message
 from stream_app.errors import ContractError, StoreError, StoreUnavailable
-from stream_app.store import schema, tables
-from stream_app.store.connection import masked_url
-from stream_app.store.repository import Store
-from stream_app.worker.broker import free_port
+from stream_app.store.database import tables
+from stream_app.store.database.connection import masked_url
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
+from stream_app.worker.kafka.broker import free_port
 from tests.store.batches import BUNDLE, prepare, process, turn
 from tests.store.databases import open_store
 from tests.store.reading import contents, rows

@@ -7,8 +7,8 @@ import pytest
 from msgspec import inspect
 
 from stream_app.contracts.events import Consent, Outcome, SessionEnd, Turn
-from stream_app.store import tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.store import batches
 from tests.store.reading import contents
 

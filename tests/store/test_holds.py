@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from stream_app.store import audit, erasure, holds, retention
-from stream_app.store.holds import HoldError, SessionHeld
-from stream_app.store.repository import Store
+from stream_app.store.accounts import audit
+from stream_app.store.lifecycle import erasure, holds, retention
+from stream_app.store.lifecycle.holds import HoldError, SessionHeld
+from stream_app.store.stream.repository import Store
 from tests.store import batches
 from tests.store.reading import contents
 

@@ -9,11 +9,11 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from stream_app.errors import StoreUnavailable
-from stream_app.store import tables
-from stream_app.store.connection import READ_ONLY
-from stream_app.store.repository import Store
-from stream_app.web.health import WebHealth
-from stream_app.web.live_hub import Hub
+from stream_app.store.database import tables
+from stream_app.store.database.connection import READ_ONLY
+from stream_app.store.stream.repository import Store
+from stream_app.web.live.health import WebHealth
+from stream_app.web.live.live_hub import Hub
 from tests.store import databases
 
 TABLE = tables.installation

@@ -6,13 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from stream_app.contracts.scores import Alert
-from stream_app.core.alert_reasons import BUNDLE_GONE
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.ports import Message
-from stream_app.core.window import WindowPolicy
-from stream_app.store import left_states, tables
-from stream_app.store.repository import Store
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.rules.alert_reasons import BUNDLE_GONE
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.ports import Message
+from stream_app.store.database import tables
+from stream_app.store.stream import left_states
+from stream_app.store.stream.repository import Store
 from tests.fakes import FakeScorer
 from tests.store.batches import end, pipeline, prepare, received, turn
 from tests.store.reading import rows

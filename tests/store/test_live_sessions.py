@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import pytest
 import sqlalchemy as sa
 
-from stream_app.store import tables
-from stream_app.store.any_of import IDS, any_of
-from stream_app.store.queries import alerts, live_sessions, open_alerts, sessions
-from stream_app.store.queries.alerts import AlertFilter, ShownState
-from stream_app.store.queries.scope import ALL_SESSIONS, Scope
-from stream_app.store.queries.sessions import SessionFilter
-from stream_app.store.repository import Store
+from stream_app.store.alerts import alerts, open_alerts
+from stream_app.store.alerts.alerts import AlertFilter, ShownState
+from stream_app.store.database import tables
+from stream_app.store.database.any_of import IDS, any_of
+from stream_app.store.sessions import live_sessions, sessions
+from stream_app.store.sessions.scope import ALL_SESSIONS, Scope
+from stream_app.store.sessions.sessions import SessionFilter
+from stream_app.store.stream.repository import Store
 from tests.store import batches
 
 RISKS = {"a": 0.2, "b": 0.9, "c": None, "d": 0.5, "e": 0.7}

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from stream_app.core.ports import LogPosition
+from stream_app.core.session.ports import LogPosition
 from stream_app.errors import DatabaseWentBack, StaleState
-from stream_app.store import log_positions, schema, tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream import log_positions, schema
+from stream_app.store.stream.repository import Store
 from tests.store.batches import prepare, process, turn
 from tests.store.reading import rows
 

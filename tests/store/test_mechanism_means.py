@@ -3,11 +3,12 @@
 import pytest
 import sqlalchemy as sa
 
-from stream_app.analytics.dialects import PostgreSQL, SQLite
+from stream_app.analytics.views.dialects import PostgreSQL, SQLite
 from stream_app.contracts.scores import MECHANISMS, MechanismSummary
-from stream_app.store import schema, tables
-from stream_app.store.mechanism_means import PARTS, as_mechanisms, as_numbers
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.database.mechanism_means import PARTS, as_mechanisms, as_numbers
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
 from tests.store.batches import end, process, turn
 from tests.store.reading import rows
 

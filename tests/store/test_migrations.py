@@ -11,9 +11,10 @@ from alembic import command
 from msgspec import structs
 
 from stream_app.errors import StoreError, StoreUnavailable
-from stream_app.store import schema, tables
-from stream_app.store.repository import Store
-from stream_app.worker.broker import free_port
+from stream_app.store.database import tables
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
+from stream_app.worker.kafka.broker import free_port
 from tests.store.batches import BUNDLE, prepare, process, turn
 from tests.store.reading import rows
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from stream_app.commands import people
+from stream_app.commands.records import people
 from stream_app.settings import Settings
-from stream_app.store import audit
-from stream_app.store.operator import operator
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.database.operator import operator
 from tests.store import databases
 from tests.store.databases import open_store
 

@@ -15,9 +15,9 @@ from servers.postgres import Server
 from stream_app.contracts.scores import Expressed, Level
 from stream_app.errors import StoreError
 from stream_app.inference import bundle as bundles
-from stream_app.store import schema
-from stream_app.store.packed_json import NAMES, pack, unpack
-from stream_app.store.repository import Store
+from stream_app.store.database.packed_json import NAMES, pack, unpack
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
 from tests.store import databases
 
 names = st.sampled_from(NAMES) | st.text(max_size=12)

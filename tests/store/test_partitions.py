@@ -8,9 +8,10 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from stream_app.store import schema, tables
-from stream_app.store.repository import Store
-from stream_app.store.rows import turn_score_row
+from stream_app.store.database import tables
+from stream_app.store.database.rows import turn_score_row
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
 from tests.store.batches import end, prepare, process, turn
 from tests.store.reading import rows
 

@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from servers import pgbouncer
 from servers.pgbouncer import Pooler
 from servers.postgres import Server
-from stream_app.analytics import schema as reporting
-from stream_app.commands import doctor
+from stream_app.analytics.views import schema as reporting
+from stream_app.commands.service import doctor
 from stream_app.settings import Settings
-from stream_app.store import tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.store import batches, databases
 from tests.store.reading import rows
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from servers.postgres import Server
-from stream_app.core.alerts import AlertStatus
-from stream_app.core.batch import BatchResult
-from stream_app.core.ports import Message, SessionStore
-from stream_app.core.session_state import Versioned
+from stream_app.core.rules.alerts import AlertStatus
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.ports import Message, SessionStore
+from stream_app.core.session.session_state import Versioned
 from stream_app.errors import StaleState
-from stream_app.store import erasure
+from stream_app.store.lifecycle import erasure
 from tests.fake_store import FakeStore
 from tests.store import databases
 from tests.store.batches import BUNDLE, end, prepare, process, turn

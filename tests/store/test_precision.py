@@ -3,12 +3,11 @@
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from stream_app.store import alert_actions
-from stream_app.store.judgements import Reason
-from stream_app.store.queries import alerts, precision
-from stream_app.store.queries.alerts import ActionKind, AlertFilter
-from stream_app.store.queries.scope import ALL_SESSIONS, Scope
-from stream_app.store.repository import Store
+from stream_app.store.alerts import alert_actions, alerts, precision
+from stream_app.store.alerts.alerts import ActionKind, AlertFilter
+from stream_app.store.database.judgements import Reason
+from stream_app.store.sessions.scope import ALL_SESSIONS, Scope
+from stream_app.store.stream.repository import Store
 from tests.store.batches import prepare, process, turn
 
 

@@ -4,11 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from stream_app.store import erasure, pins, presence, tables
-from stream_app.store.people import People, Person
-from stream_app.store.presence import REPORT_EVERY, VALID_FOR
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts import pins, presence
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.presence import REPORT_EVERY, VALID_FOR
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure
+from stream_app.store.stream.repository import Store
 from tests.store.batches import prepare, process, turn
 from tests.store.reading import rows
 

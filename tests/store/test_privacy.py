@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from stream_app.plain_text.mapped import MASK
 from stream_app.redaction.spans import Kind, Span
-from stream_app.store.privacy import Privacy
+from stream_app.store.database.privacy import Privacy
 
 
 def test_redaction_can_be_switched_off() -> None:

@@ -6,15 +6,18 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from stream_app.analytics import rollups
+from stream_app.analytics.rollups import rollups
 from stream_app.errors import SealingError
 from stream_app.sealing import sources
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource, as_text
-from stream_app.store import audit, erasure, pseudonym_key, saved_views, tables
-from stream_app.store.audit import AuditAction
-from stream_app.store.repository import Store
-from stream_app.store.saved_views import SavedView
+from stream_app.store.accounts import audit, saved_views
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.saved_views import SavedView
+from stream_app.store.database import tables
+from stream_app.store.keys import pseudonym_key
+from stream_app.store.lifecycle import erasure
+from stream_app.store.stream.repository import Store
 from tests.store import databases, judging
 from tests.store.batches import prepare
 from tests.store.databases import open_store

@@ -6,13 +6,15 @@ import pytest
 
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.sealing.envelope import is_sealed
-from stream_app.store import erasure, ratings, tables
-from stream_app.store.people import Person
-from stream_app.store.queries.agreement import rated_turns
-from stream_app.store.ratings import Judgement
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
-from stream_app.store.scored_turns import InvalidJudgement, NotFound
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure
+from stream_app.store.sessions.scored_turns import InvalidJudgement, NotFound
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import ratings
+from stream_app.store.work.agreement import rated_turns
+from stream_app.store.work.ratings import Judgement
 from tests.store.batches import BUNDLE
 from tests.store.judging import counsellor, fill, person, supervisor
 from tests.store.reading import rows, stored_rows

@@ -9,12 +9,12 @@ import sqlalchemy as sa
 
 from servers.postgres import Server
 from stream_app.errors import StoreUnavailable
-from stream_app.store import tables
-from stream_app.store.people import People, Person
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
-from stream_app.web.health import WebHealth
-from stream_app.web.live_hub import Hub
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
+from stream_app.web.live.health import WebHealth
+from stream_app.web.live.live_hub import Hub
 from tests.store import batches, databases
 from tests.store.reading import rows
 

@@ -10,17 +10,17 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import Alert
-from stream_app.core.approaches import Approaches
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.recorded_session import NotReproducible, replay
-from stream_app.core.rules import RuleSet
-from stream_app.core.session_state import Versioned
-from stream_app.core.window import WindowPolicy
-from stream_app.store import tables
-from stream_app.store.queries import recorded_sessions
-from stream_app.store.queries.scope import ALL_SESSIONS, Scope
-from stream_app.store.repository import Store
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.pipeline.recorded_session import NotReproducible, replay
+from stream_app.core.rules.rules import RuleSet
+from stream_app.core.session.approaches import Approaches
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.session_state import Versioned
+from stream_app.store.database import tables
+from stream_app.store.sessions import recorded_sessions
+from stream_app.store.sessions.scope import ALL_SESSIONS, Scope
+from stream_app.store.stream.repository import Store
 from tests.rule_texts import ALL, risk_rules
 from tests.store import databases
 from tests.store.batches import BUNDLE, MANIFEST, SCORER, end, received, turn

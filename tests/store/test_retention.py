@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from stream_app.store import retention, tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import retention
+from stream_app.store.stream.repository import Store
 from tests.store import batches
 from tests.store.reading import contents, rows
 

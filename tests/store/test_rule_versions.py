@@ -2,10 +2,10 @@
 
 import pytest
 
-from stream_app.core.yaml_file import digest_of
-from stream_app.store import rule_versions
-from stream_app.store.repository import Store
-from stream_app.store.scored_turns import NotFound, StateConflict
+from stream_app.core.rules.yaml_file import digest_of
+from stream_app.store.alerts import rule_versions
+from stream_app.store.sessions.scored_turns import NotFound, StateConflict
+from stream_app.store.stream.repository import Store
 
 
 def test_the_newest_adoption_is_in_force_and_the_history_keeps_all(store: Store) -> None:

@@ -14,10 +14,13 @@ from stream_app.errors import RowRefused, SealingError, StaleState
 from stream_app.sealing import sources
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource
-from stream_app.store import alert_actions, encrypting, erasure, erasure_receipts, schema, tables
-from stream_app.store.queries import transcripts
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
+from stream_app.store.alerts import alert_actions
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import encrypting, erasure, erasure_receipts
+from stream_app.store.sessions import transcripts
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
 from tests.store import batches, databases, judging
 from tests.store.batches import BUNDLE, end, prepare, process, turn
 from tests.store.databases import open_store

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from servers.postgres import Server
-from stream_app.store.queries import filter_choices, sessions
-from stream_app.store.queries.scope import ALL_SESSIONS, Scope
-from stream_app.store.queries.sessions import Order, SessionFilter
-from stream_app.store.repository import Store
+from stream_app.store.sessions import filter_choices, sessions
+from stream_app.store.sessions.scope import ALL_SESSIONS, Scope
+from stream_app.store.sessions.sessions import Order, SessionFilter
+from stream_app.store.stream.repository import Store
 from tests.store import databases
 
 SESSIONS = 20_000

@@ -3,14 +3,17 @@
 from datetime import UTC, datetime
 
 from stream_app.contracts.scores import MECHANISMS, Expressed, Level, Stage
-from stream_app.core.batch import ShadowScore
-from stream_app.core.restrictions import parse_restrictions
-from stream_app.store import erasure, ratings, restricted, shadow_scores, tables
-from stream_app.store.queries import agreement as queries
-from stream_app.store.queries import bundles
-from stream_app.store.ratings import Judgement
-from stream_app.store.repository import Store
-from stream_app.web import agreement
+from stream_app.core.session.batch import ShadowScore
+from stream_app.core.session.restrictions import parse_restrictions
+from stream_app.findings import agreement
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure, restricted
+from stream_app.store.sessions import bundles
+from stream_app.store.stream import shadow_scores
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import agreement as queries
+from stream_app.store.work import ratings
+from stream_app.store.work.ratings import Judgement
 from tests.store.batches import BUNDLE
 from tests.store.judging import fill, supervisor
 from tests.store.reading import rows

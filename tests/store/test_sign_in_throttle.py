@@ -4,10 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from stream_app.store import sign_in_throttle as module
-from stream_app.store import tables
-from stream_app.store.repository import Store
-from stream_app.store.sign_in_throttle import FREE_FAILURES, SignInThrottle, TooManyAttempts
+from stream_app.store.accounts import sign_in_throttle as module
+from stream_app.store.accounts.sign_in_throttle import (
+    FREE_FAILURES,
+    SignInThrottle,
+    TooManyAttempts,
+)
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.store.reading import rows
 
 MANY_FAILURES, PURGE_EVERY = 12, 20

@@ -14,8 +14,8 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.errors import StoreError, StoreUnavailable
-from stream_app.store import schema
-from stream_app.store.repository import Store
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
 from tests.store.batches import prepare
 from tests.store.databases import open_store
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from stream_app.contracts.events import MAX_EVENT_BYTES
-from stream_app.store import schema, tables
-from stream_app.store.privacy import Privacy
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.database.privacy import Privacy
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
 from tests.store.batches import prepare, process, turn
 from tests.store.reading import dump, rows
 

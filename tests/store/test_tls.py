@@ -9,8 +9,8 @@ from sqlalchemy import make_url
 
 from servers import postgres
 from stream_app.errors import StoreUnavailable
-from stream_app.store import schema
-from stream_app.store.repository import open_store
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import open_store
 from tests.certificates import Authority
 from tests.commands.conftest import Rapport, rapport_process  # noqa: F401  # a fixture
 

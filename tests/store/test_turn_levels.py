@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import tables
-from stream_app.store.queries import turn_levels
-from stream_app.store.queries.scope import ALL_SESSIONS, Scope
-from stream_app.store.queries.turn_levels import TurnLevels
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.sessions import turn_levels
+from stream_app.store.sessions.scope import ALL_SESSIONS, Scope
+from stream_app.store.sessions.turn_levels import TurnLevels
+from stream_app.store.stream.repository import Store
 from tests.store import batches
 from tests.store.batches import BUNDLE
 from tests.store.judging import NOOR, TURNS, fill

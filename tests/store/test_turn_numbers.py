@@ -7,10 +7,12 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.contracts.numbering import MAX_SEQ
-from stream_app.store import erasure, ingest_keys, retention, tables, turn_numbers
-from stream_app.store.ingest_keys import KeyBusy, KeyReused, Request
-from stream_app.store.repository import Store
-from stream_app.store.turn_numbers import (
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure, retention
+from stream_app.store.stream import ingest_keys, turn_numbers
+from stream_app.store.stream.ingest_keys import KeyBusy, KeyReused, Request
+from stream_app.store.stream.repository import Store
+from stream_app.store.stream.turn_numbers import (
     BY_GATEWAY,
     BY_PRODUCER,
     ERASED,

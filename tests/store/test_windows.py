@@ -13,16 +13,18 @@ from msgspec import structs
 from structlog.testing import capture_logs
 
 from stream_app.contracts.scores import TurnScore
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.session_state import Versioned, pack
-from stream_app.core.state_layout import TURN
-from stream_app.core.window import WindowPolicy, WindowTurn
+from stream_app.core.measures.window import WindowPolicy, WindowTurn
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.session_state import Versioned, pack
+from stream_app.core.session.state_layout import TURN
 from stream_app.errors import RowRefused
 from stream_app.sealing.envelope import seal
-from stream_app.store import erasure, retention, schema, tables, windows
-from stream_app.store.repository import Store
-from stream_app.store.session_keys import place
+from stream_app.store.database import tables
+from stream_app.store.keys.session_keys import place
+from stream_app.store.lifecycle import erasure, retention
+from stream_app.store.stream import schema, windows
+from stream_app.store.stream.repository import Store
 from tests.core.test_whole_sessions import logs
 from tests.fakes import FakeScorer, received
 from tests.rule_texts import ALL

@@ -15,13 +15,13 @@ from opentelemetry import trace
 from structlog.testing import capture_logs
 
 from stream_app import bootstrap, extras
-from stream_app.core.pipeline import Source
+from stream_app.core.pipeline.pipeline import Source
 from stream_app.errors import RapportError
 from stream_app.settings import Settings, TraceExporter
 from stream_app.tracing import export
 from stream_app.tracing.otlp import OtlpTracing, parent_of
 from stream_app.tracing.port import OFF
-from stream_app.worker.broker import free_port
+from stream_app.worker.kafka.broker import free_port
 from tests.tracing.collector import collecting
 
 SECRET = "zanzibar"

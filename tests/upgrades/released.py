@@ -12,8 +12,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from stream_app.store import schema
-from stream_app.store.repository import Store
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
 
 FOLDER = Path(__file__).parent
 

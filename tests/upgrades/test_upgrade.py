@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from stream_app import bootstrap
-from stream_app.commands.doctor import run_checks
+from stream_app.commands.service.doctor import run_checks
 from stream_app.contracts.scores import Level, TurnScore
-from stream_app.core.batch import BatchResult
-from stream_app.core.pipeline import Pipeline, Source, receive
-from stream_app.core.session_state import Versioned
+from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.session_state import Versioned
 from stream_app.inference.bundle import DEFAULT_BUNDLE
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import as_text
 from stream_app.settings import Settings
-from stream_app.store import tables
-from stream_app.store.people import People
-from stream_app.store.repository import open_store
+from stream_app.store.accounts.people import People
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import open_store
 from tests.commands.conftest import Rapport
 from tests.store.reading import rows, stored_rows
 from tests.upgrades.released import RELEASES, Released

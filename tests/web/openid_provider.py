@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import httpx
 
-from stream_app.worker.broker import free_port
+from stream_app.worker.kafka.broker import free_port
 
 USERS = (
     {"sub": "1001", "preferred_username": "sue", "groups": ["north-leads"]},

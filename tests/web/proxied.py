@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 
 from servers import haproxy
-from stream_app.store.people import People
-from stream_app.web.passwords import hash_password
-from stream_app.worker.broker import free_port
-from stream_app.worker.topics import declare_topics
+from stream_app.store.accounts.people import People
+from stream_app.work.passwords import hash_password
+from stream_app.worker.kafka.broker import free_port
+from stream_app.worker.kafka.topics import declare_topics
 from tests.certificates import Authority
 from tests.web.server import Web
 

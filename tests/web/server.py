@@ -17,16 +17,16 @@ import httpx
 from aiokafka import AIOKafkaProducer
 from pydantic import SecretStr
 
-from stream_app.analytics import schema as analytics
-from stream_app.commands.child_processes import environment
+from stream_app.analytics.views import schema as analytics
+from stream_app.commands.service.child_processes import environment
 from stream_app.contracts import scores
-from stream_app.core.batch import BatchResult
+from stream_app.core.session.batch import BatchResult
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
-from stream_app.worker.broker import free_port
-from stream_app.worker.topics import client_options
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream.repository import Store
+from stream_app.worker.kafka.broker import free_port
+from stream_app.worker.kafka.topics import client_options
 from tests.store import batches, databases
 from tests.store.databases import open_store
 

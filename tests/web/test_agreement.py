@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa as library_kappa
 
-from stream_app.web.agreement import ConfusionMatrix, Kappa, confusion_matrix, kappa
-from stream_app.web.cohens_kappa import cohens_kappa
+from stream_app.findings.agreement import ConfusionMatrix, Kappa, confusion_matrix, kappa
+from stream_app.findings.cohens_kappa import cohens_kappa
 
 WIDE: ConfusionMatrix = ((20, 5, 1), (4, 10, 6), (2, 3, 9))
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream_app.web import batch_body
-from stream_app.web.batch_body import NotAnArray, TooManyEvents, split_array, split_lines
+from stream_app.contracts import batch_body
+from stream_app.contracts.batch_body import NotAnArray, TooManyEvents, split_array, split_lines
 
 MOST = 500
 JSON = st.recursive(

@@ -2,9 +2,9 @@
 
 import pytest
 
+from stream_app.contracts import batch_body
 from stream_app.contracts.events import decode
 from stream_app.errors import ContractError
-from stream_app.web import batch_body
 from stream_app.web.api import event_socket
 
 GOOD = (

@@ -13,14 +13,14 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from stream_app.commands import web
+from stream_app.commands.service import web
 from stream_app.health_server import serve_probes
 from stream_app.settings import Settings
-from stream_app.web import connection_timeouts
-from stream_app.web.connection_timeouts import TimeoutProtocol
-from stream_app.worker.broker import free_port
-from stream_app.worker.health import Health, HealthLimits
-from stream_app.worker.metrics import WorkerMetrics
+from stream_app.web.http import connection_timeouts
+from stream_app.web.http.connection_timeouts import TimeoutProtocol
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.kafka.broker import free_port
+from stream_app.worker.upkeep.health import Health, HealthLimits
 from tests.conftest import _missing
 
 TIMEOUT = 0.6

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from stream_app.store.people import People
-from stream_app.store.repository import open_store
-from stream_app.web import health as module
-from stream_app.web.health import WebHealth
-from stream_app.web.live_hub import Hub
-from stream_app.web.passwords import hash_password
-from stream_app.worker.broker import free_port
+from stream_app.store.accounts.people import People
+from stream_app.store.stream.repository import open_store
+from stream_app.web.live import health as module
+from stream_app.web.live.health import WebHealth
+from stream_app.web.live.live_hub import Hub
+from stream_app.work.passwords import hash_password
+from stream_app.worker.kafka.broker import free_port
 from tests.web.server import Web
 
 PASSWORD = "long enough to pass"

@@ -10,9 +10,9 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from stream_app.store.people import People
-from stream_app.store.repository import Store
-from stream_app.web.passwords import hash_password
+from stream_app.store.accounts.people import People
+from stream_app.store.stream.repository import Store
+from stream_app.work.passwords import hash_password
 from tests.store.batches import turn
 from tests.web.server import Web
 

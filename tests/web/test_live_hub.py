@@ -12,13 +12,13 @@ import pytest
 
 from stream_app.contracts.framing import framed
 from stream_app.contracts.scores import AlertAction, Stage, TurnScore, decode, encode
-from stream_app.store import assignments
-from stream_app.store.queries.routing import SessionRouting, read_routing
-from stream_app.store.queries.scope import ALL_SESSIONS, Scope
-from stream_app.store.repository import Store
-from stream_app.web import live_hub
-from stream_app.web.live_hub import Hub, LiveEventKind, Subscription
-from stream_app.web.topic_reader import RoutingCache, TopicReader
+from stream_app.store.sessions.routing import SessionRouting, read_routing
+from stream_app.store.sessions.scope import ALL_SESSIONS, Scope
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import assignments
+from stream_app.web.live import live_hub
+from stream_app.web.live.live_hub import Hub, LiveEventKind, Subscription
+from stream_app.web.live.topic_reader import RoutingCache, TopicReader
 from tests.store.batches import BUNDLE, consent, prepare, process, turn
 from tests.store.databases import open_store, sqlite
 

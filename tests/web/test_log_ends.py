@@ -5,8 +5,8 @@ import asyncio
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from stream_app.settings import Settings
-from stream_app.web.log_ends import BrokerAnswer, LogEnds
-from stream_app.worker.topics import client_options, declare_topics
+from stream_app.web.live.log_ends import BrokerAnswer, LogEnds
+from stream_app.worker.kafka.topics import client_options, declare_topics
 
 
 async def test_ends_and_members_are_read_and_nothing_is_created(embedded_broker: str) -> None:

@@ -15,9 +15,9 @@ from pydantic import SecretStr
 
 from servers import haproxy
 from servers.postgres import Server
-from stream_app.store.people import People
-from stream_app.store.sign_in_throttle import FREE_FAILURES
-from stream_app.web.live_hub import OVERLAP_MS
+from stream_app.store.accounts.people import People
+from stream_app.store.accounts.sign_in_throttle import FREE_FAILURES
+from stream_app.web.live.live_hub import OVERLAP_MS
 from tests import topic_log
 from tests.conftest import _missing, own_names
 from tests.store import databases

@@ -7,9 +7,9 @@ from statistics import fmean
 
 import pytest
 
-from stream_app.store.queries.turn_levels import TurnLevels
-from stream_app.web.console.trend_chart import AXIS, HEIGHT, chart, in_words
-from stream_app.web.trends import Trend, Week, interval, trends
+from stream_app.findings.trends import Trend, Week, interval, trends
+from stream_app.store.sessions.turn_levels import TurnLevels
+from stream_app.web.console.plots.trend_chart import AXIS, HEIGHT, chart, in_words
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.store.repository import Store, open_store
+from stream_app.store.stream.repository import Store, open_store
 from tests.store import databases
 from tests.store.batches import prepare
 

@@ -7,14 +7,19 @@ from datetime import UTC, datetime
 
 from stream_app.contracts import plausible
 from stream_app.contracts.plausible import PlausibleTimes
-from stream_app.core.pipeline import Received, Source, receive
-from stream_app.core.rules import RuleSet
-from stream_app.core.shadow import Shadow
-from stream_app.store import shadow_scores
-from stream_app.store.repository import Store
+from stream_app.core.pipeline.pipeline import Received, Source, receive
+from stream_app.core.pipeline.shadow import Shadow
+from stream_app.core.rules.rules import RuleSet
+from stream_app.store.stream import shadow_scores
+from stream_app.store.stream.repository import Store
 from stream_app.tracing.port import OFF, Tracing
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, Committed, OutputTopics, SessionCache
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.batches.processor import (
+    BatchProcessor,
+    Committed,
+    OutputTopics,
+    SessionCache,
+)
 from tests.rule_texts import EAGER
 from tests.store.batches import pipeline
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.worker.adaptive_batching import BATCHES_AHEAD, Admit, Batching
+from stream_app.worker.kafka.adaptive_batching import BATCHES_AHEAD, Admit, Batching
 
 SOON = 30.0
 

@@ -14,24 +14,25 @@ from faust.types import TP
 from structlog.testing import capture_logs
 
 from stream_app.contracts.framing import framed
-from stream_app.core.batch import BatchResult
-from stream_app.core.pipeline import Received, Source, receive
-from stream_app.core.ports import Message
+from stream_app.core.pipeline.pipeline import Received, Source, receive
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.ports import Message
 from stream_app.errors import ContractError, DatabaseWentBack, StoreUnavailable
 from stream_app.settings import DEFAULT_RULES, Settings
-from stream_app.store.rule_sources import RuleFile
+from stream_app.store.alerts.rule_sources import RuleFile
 from stream_app.tracing.port import OFF, Tracing
-from stream_app.worker import agents, record_decoder
-from stream_app.worker import app as faust_app
-from stream_app.worker.adaptive_batching import Batching
+from stream_app.worker import agents
 from stream_app.worker.agents import TurnAgent
-from stream_app.worker.app import RapportApp
-from stream_app.worker.consumer import ReadTo
-from stream_app.worker.health import Health, HealthLimits
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.offsets import OffsetTracker
-from stream_app.worker.processor import BatchProcessor, Committed, SessionCache
-from stream_app.worker.rule_loading import RuleReloader
+from stream_app.worker.batches import record_decoder
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.batches.processor import BatchProcessor, Committed, SessionCache
+from stream_app.worker.kafka import app as faust_app
+from stream_app.worker.kafka.adaptive_batching import Batching
+from stream_app.worker.kafka.app import RapportApp
+from stream_app.worker.kafka.consumer import ReadTo
+from stream_app.worker.kafka.offsets import OffsetTracker
+from stream_app.worker.upkeep.health import Health, HealthLimits
+from stream_app.worker.upkeep.rule_loading import RuleReloader
 from tests.store.batches import pipeline, process, turn
 
 SETTINGS = Settings()

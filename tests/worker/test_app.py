@@ -19,9 +19,9 @@ from pydantic import SecretStr
 
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import SaslMechanism, SecurityProtocol, Settings
-from stream_app.worker import app as faust_app
-from stream_app.worker.oauth import TokenProvider
-from stream_app.worker.topics import client_options
+from stream_app.worker.kafka import app as faust_app
+from stream_app.worker.kafka.oauth import TokenProvider
+from stream_app.worker.kafka.topics import client_options
 from tests.certificates import Authority
 
 RETRY_FOR = 100.0

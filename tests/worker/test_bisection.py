@@ -15,16 +15,17 @@ from structlog.testing import capture_logs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.environment import Policy
-from stream_app.core.pipeline import Pipeline, Source, receive
-from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.window import ScoringRequest, WindowPolicy
+from stream_app.core.measures.window import ScoringRequest, WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.ports import Encoding, HeadScores
 from stream_app.errors import StaleState, StoreError, StoreUnavailable
-from stream_app.store import schema, tables
-from stream_app.store.repository import Store
-from stream_app.worker.bisection import handle_bisecting
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, SessionCache
+from stream_app.store.database import tables
+from stream_app.store.stream import schema
+from stream_app.store.stream.repository import Store
+from stream_app.worker.batches.bisection import handle_bisecting
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.batches.processor import BatchProcessor, SessionCache
 from tests.fakes import FakeScorer
 from tests.hostile_values import FIELDS, FLOATS, OTHERS, REDACTED, TEXTS, TIMES, WHOLE
 from tests.rule_texts import ALL, rule_text, rules_of
@@ -297,7 +298,9 @@ def test_a_batch_that_others_keep_overtaking_is_split_instead_of_crashing(
     open_prepared: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mis-keyed sessions under load: others commit while a long batch is calculated."""
-    monkeypatch.setattr("stream_app.worker.processor.sleep_using_event", lambda _: lambda _: None)
+    monkeypatch.setattr(
+        "stream_app.worker.batches.processor.sleep_using_event", lambda _: lambda _: None
+    )
     store = open_prepared()
     commit = store.commit
 

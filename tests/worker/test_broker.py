@@ -11,8 +11,8 @@ import pytest
 
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
-from stream_app.worker import broker
-from stream_app.worker.topics import declare_topics
+from stream_app.worker.kafka import broker
+from stream_app.worker.kafka.topics import declare_topics
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the broker ships for Linux only")
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
-from stream_app.worker.broker_clock import BrokerClock
+from stream_app.worker.batches.broker_clock import BrokerClock
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 

@@ -11,10 +11,10 @@ from msgspec import structs
 
 from benchmarks.parts.head_bundles import copied
 from stream_app import bootstrap
-from stream_app.core.baselines import BaselineBook, NoBaselines
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.routes_file import RoutesFileError
-from stream_app.core.rule_file import parse
+from stream_app.core.measures.baselines import BaselineBook, NoBaselines
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.rules.routes_file import RoutesFileError
+from stream_app.core.rules.rule_file import parse
 from stream_app.errors import BundleError, StoreUnavailable
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import MANIFEST, SHIPPED
@@ -22,13 +22,13 @@ from stream_app.inference.provider_choice import Provider
 from stream_app.inference.routed_bundles import BundleLoader
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
-from stream_app.store import tables
-from stream_app.store.repository import Store
-from stream_app.store.rule_sources import RuleFile, load
-from stream_app.worker.bundle_loading import BundleReloader
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
-from stream_app.worker.rule_loading import RuleReloader
+from stream_app.store.alerts.rule_sources import RuleFile, load
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.batches.processor import BatchProcessor, OutputTopics, SessionCache
+from stream_app.worker.upkeep.bundle_loading import BundleReloader
+from stream_app.worker.upkeep.rule_loading import RuleReloader
 from tests.fakes import received, turn
 from tests.rule_texts import HEAD, rule_text
 from tests.store.reading import rows

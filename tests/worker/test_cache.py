@@ -2,8 +2,8 @@
 
 import pytest
 
-from stream_app.core.session_state import SessionState, Versioned
-from stream_app.worker.processor import SessionCache
+from stream_app.core.session.session_state import SessionState, Versioned
+from stream_app.worker.batches.processor import SessionCache
 
 
 def states(names: str) -> dict[str, Versioned]:

@@ -6,11 +6,11 @@ import aiokafka.codec
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from stream_app.commands import doctor
+from stream_app.commands.service import doctor
 from stream_app.settings import Settings
-from stream_app.store import tables
-from stream_app.worker import codecs
-from stream_app.worker.topics import client_options
+from stream_app.store.database import tables
+from stream_app.worker.kafka import codecs
+from stream_app.worker.kafka.topics import client_options
 from tests.conftest import NewService
 from tests.e2e.service import Service
 from tests.store.batches import turn

@@ -14,11 +14,11 @@ from structlog.testing import capture_logs
 
 from stream_app.errors import StoreUnavailable
 from stream_app.settings import Settings
-from stream_app.store.log_positions import StartOffsets
-from stream_app.worker import app as faust_app
-from stream_app.worker import consumer as consumer_module
-from stream_app.worker.app import RapportApp
-from stream_app.worker.consumer import OrderedConsumer, rate_limited
+from stream_app.store.stream.log_positions import StartOffsets
+from stream_app.worker.kafka import app as faust_app
+from stream_app.worker.kafka import consumer as consumer_module
+from stream_app.worker.kafka.app import RapportApp
+from stream_app.worker.kafka.consumer import OrderedConsumer, rate_limited
 
 P0, P1 = TP("dialogue.turns", 0), TP("dialogue.turns", 1)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from stream_app.store import tables
+from stream_app.store.database import tables
 from tests.conftest import NewService
 from tests.e2e.service import Service, differences, scored_offline, stored
 from tests.store.batches import end, turn

@@ -6,11 +6,11 @@ import pytest
 from stream_app.contracts import cloudevents, compact
 from stream_app.contracts.compact import ScoreReader
 from stream_app.contracts.scores import Alert, SessionScore, TurnScore
-from stream_app.core.environment import Policy
-from stream_app.core.heads import layout_of
-from stream_app.core.pipeline import Pipeline
-from stream_app.core.window import WindowPolicy
-from stream_app.worker.encoded_scores import encoding
+from stream_app.core.measures.heads import layout_of
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session.environment import Policy
+from stream_app.worker.batches.encoded_scores import encoding
 from tests.fakes import FakeScorer, end, received, turn
 from tests.rule_texts import EAGER
 

@@ -6,9 +6,9 @@ import pytest
 from msgspec import structs
 
 from stream_app.contracts.events import Role, decode
-from stream_app.core.ports import Encoding
-from stream_app.core.session_state import SessionState
-from stream_app.store.repository import Store
+from stream_app.core.session.ports import Encoding
+from stream_app.core.session.session_state import SessionState
+from stream_app.store.stream.repository import Store
 from tests.fakes import FakeScorer
 from tests.store.batches import end, pipeline, turn
 from tests.worker.processors import handle, processor, records

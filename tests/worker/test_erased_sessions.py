@@ -4,8 +4,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from stream_app.store import erasure, tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure
+from stream_app.store.stream.repository import Store
 from tests.store.batches import end, outcome, turn
 from tests.store.reading import contents, rows
 from tests.worker.processors import handle, processor

@@ -10,12 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream_app import bootstrap
-from stream_app.core.ports import Message
+from stream_app.core.session.ports import Message
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
-from stream_app.store import erasure, erasure_receipts, pseudonyms, tables
-from stream_app.store.repository import Store
-from stream_app.worker import dead_letters, erasing
+from stream_app.store.database import tables
+from stream_app.store.keys import pseudonyms
+from stream_app.store.lifecycle import erasure, erasure_receipts
+from stream_app.store.stream.repository import Store
+from stream_app.worker.batches import dead_letters
+from stream_app.worker.upkeep import erasing
 from tests.analytics.archiving import facts, fill, move
 from tests.store.reading import rows
 

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from stream_app.contracts.events import peek_session_id
-from stream_app.core.pipeline import Received, Source, receive
-from stream_app.store import tables
-from stream_app.store.log_positions import stored_offsets
-from stream_app.store.repository import Store
-from stream_app.worker.adaptive_batching import BATCHES_AHEAD
-from stream_app.worker.bisection import handle_bisecting
-from stream_app.worker.fair_order import FairLine
-from stream_app.worker.offsets import OffsetTracker
-from stream_app.worker.processor import BatchProcessor
+from stream_app.core.pipeline.pipeline import Received, Source, receive
+from stream_app.store.database import tables
+from stream_app.store.stream.log_positions import stored_offsets
+from stream_app.store.stream.repository import Store
+from stream_app.worker.batches.bisection import handle_bisecting
+from stream_app.worker.batches.processor import BatchProcessor
+from stream_app.worker.kafka.adaptive_batching import BATCHES_AHEAD
+from stream_app.worker.kafka.fair_order import FairLine
+from stream_app.worker.kafka.offsets import OffsetTracker
 from tests.chaos import traffic
 from tests.store.batches import consent, end, outcome, turn
 from tests.store.reading import rows

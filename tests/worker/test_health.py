@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from stream_app.health_server import PortInUse, serve_probes
-from stream_app.worker.health import Health, HealthLimits, Watchdog
-from stream_app.worker.metrics import WorkerMetrics
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.upkeep.health import Health, HealthLimits, Watchdog
 
 LIMITS = HealthLimits(beat=10.0, join=20.0, progress=50.0)
 

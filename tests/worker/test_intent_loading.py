@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import structlog
 
-from stream_app.core.intent_variables import catalogue
-from stream_app.core.pipeline import Pipeline
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.rules.intent_variables import catalogue
 from stream_app.inference import intent_files, intents
-from stream_app.store.rule_sources import RuleFile, load
-from stream_app.worker.intent_loading import IntentReloader
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.rule_loading import RuleReloader
+from stream_app.store.alerts.rule_sources import RuleFile, load
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.upkeep.intent_loading import IntentReloader
+from stream_app.worker.upkeep.rule_loading import RuleReloader
 from tests.core.test_intent_file import HEAD, intent
 from tests.fakes import FakeScorer
 from tests.store.batches import pipeline

@@ -9,9 +9,9 @@ from stream_app.inference import intent_files, intents
 from stream_app.inference.bundle import SHIPPED
 from stream_app.inference.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
-from stream_app.store.rule_sources import RuleFile, load
-from stream_app.worker.intent_loading import IntentReloader
-from stream_app.worker.rule_loading import RuleReloader
+from stream_app.store.alerts.rule_sources import RuleFile, load
+from stream_app.worker.upkeep.intent_loading import IntentReloader
+from stream_app.worker.upkeep.rule_loading import RuleReloader
 from tests.core.test_intent_file import HEAD, intent
 from tests.fakes import received, turn
 from tests.worker.test_bundle_loading import World

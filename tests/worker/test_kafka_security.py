@@ -14,9 +14,9 @@ from pydantic import SecretStr
 from servers import kafka
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import SaslMechanism, SecurityProtocol, Settings
-from stream_app.store import tables
-from stream_app.worker import broker
-from stream_app.worker.topics import client_options, declare_topics
+from stream_app.store.database import tables
+from stream_app.worker.kafka import broker
+from stream_app.worker.kafka.topics import client_options, declare_topics
 from tests.certificates import Authority
 from tests.commands.conftest import Rapport, rapport_process  # noqa: F401  # a fixture
 from tests.conftest import NewService, own_names

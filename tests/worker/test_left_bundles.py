@@ -8,12 +8,13 @@ import pytest
 
 from stream_app.contracts import scores
 from stream_app.contracts.scores import Alert
-from stream_app.core.scoring_bundles import BundlesInForce
-from stream_app.store import left_states, tables
-from stream_app.store.repository import Store
-from stream_app.worker.left_bundles import SWEEP_EVERY, LeftBundles
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, Committed, SessionCache
+from stream_app.core.pipeline.scoring_bundles import BundlesInForce
+from stream_app.store.database import tables
+from stream_app.store.stream import left_states
+from stream_app.store.stream.repository import Store
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.batches.processor import BatchProcessor, Committed, SessionCache
+from stream_app.worker.upkeep.left_bundles import SWEEP_EVERY, LeftBundles
 from tests.routed_fakes import bundle_of, in_force, pipeline_of
 from tests.store.batches import end, turn
 from tests.store.reading import rows

@@ -14,9 +14,9 @@ from pydantic import SecretStr
 
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import SaslMechanism, SecurityProtocol, Settings
-from stream_app.worker import broker
-from stream_app.worker.kafka_security import security_options
-from stream_app.worker.oauth import CheckedAuthenticator, NoToken, TokenProvider
+from stream_app.worker.kafka import broker
+from stream_app.worker.kafka.kafka_security import security_options
+from stream_app.worker.kafka.oauth import CheckedAuthenticator, NoToken, TokenProvider
 from tests.worker.token_endpoint import CLIENT, SECRET, Endpoint
 
 GOOD = {"access_token": "abc.def.", "token_type": "Bearer", "expires_in": 600}

@@ -4,7 +4,7 @@ from faust.types import TP
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.worker.offsets import OffsetTracker
+from stream_app.worker.kafka.offsets import OffsetTracker
 
 P0, P1 = TP("dialogue.turns", 0), TP("dialogue.turns", 1)
 

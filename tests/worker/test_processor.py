@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 from stream_app.contracts.cloudevents import binary_headers
 from stream_app.contracts.events import decode
 from stream_app.errors import StaleState, StoreError, StoreUnavailable
-from stream_app.store import tables
-from stream_app.store.repository import Store
-from stream_app.worker.processor import STALE_ATTEMPTS
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
+from stream_app.worker.batches.processor import STALE_ATTEMPTS
 from tests.store.batches import end, outcome, turn
 from tests.store.reading import rows
 from tests.worker.processors import TOPICS, handle, processor
@@ -57,7 +57,9 @@ def undisturbed(open_prepared: Open) -> dict[str, Any]:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses between attempts, recorded instead of slept."""
     slept: list[float] = []
-    monkeypatch.setattr("stream_app.worker.processor.sleep_using_event", lambda _: slept.append)
+    monkeypatch.setattr(
+        "stream_app.worker.batches.processor.sleep_using_event", lambda _: slept.append
+    )
     return slept
 
 

@@ -11,9 +11,9 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from stream_app.contracts import schema
-from stream_app.core.ports import Message
-from stream_app.worker.publishing import publish
-from stream_app.worker.topics import client_options
+from stream_app.core.session.ports import Message
+from stream_app.worker.kafka.publishing import publish
+from stream_app.worker.kafka.topics import client_options
 from tests.e2e.service import Service
 
 SMALL = 2048

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import stream_app
 from stream_app.settings import Settings
-from stream_app.worker import app as faust_app
+from stream_app.worker.kafka import app as faust_app
 
 SOURCES = Path(stream_app.__file__).parent
 

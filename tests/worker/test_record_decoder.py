@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from stream_app.errors import ContractError
-from stream_app.worker import record_decoder as module
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.record_decoder import RecordDecoder
+from stream_app.worker.batches import record_decoder as module
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.batches.record_decoder import RecordDecoder
 from tests.store.batches import pipeline, turn
 
 

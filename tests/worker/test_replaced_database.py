@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.core.pipeline import Received, Source, receive
+from stream_app.core.pipeline.pipeline import Received, Source, receive
 from stream_app.errors import DatabaseWentBack
-from stream_app.store import tables
-from stream_app.store.log_positions import StartOffsets
-from stream_app.store.repository import Store
-from stream_app.worker.bisection import handle_bisecting
-from stream_app.worker.processor import BatchProcessor
+from stream_app.store.database import tables
+from stream_app.store.stream.log_positions import StartOffsets
+from stream_app.store.stream.repository import Store
+from stream_app.worker.batches.bisection import handle_bisecting
+from stream_app.worker.batches.processor import BatchProcessor
 from tests.store.batches import turn
 from tests.store.reading import rows
 from tests.worker.processors import processor

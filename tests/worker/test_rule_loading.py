@@ -6,15 +6,16 @@ import pytest
 import structlog
 from msgspec import structs
 
-from stream_app.core.rule_file import RuleFileError
-from stream_app.core.rules import RuleSet
-from stream_app.core.yaml_file import digest_of
-from stream_app.store import rule_versions, tables
-from stream_app.store.repository import Store
-from stream_app.store.rule_sources import AdoptedRules, RuleFile, load
-from stream_app.worker.metrics import WorkerMetrics
-from stream_app.worker.processor import BatchProcessor, OutputTopics, SessionCache
-from stream_app.worker.rule_loading import RuleReloader
+from stream_app.core.rules.rule_file import RuleFileError
+from stream_app.core.rules.rules import RuleSet
+from stream_app.core.rules.yaml_file import digest_of
+from stream_app.store.alerts import rule_versions
+from stream_app.store.alerts.rule_sources import AdoptedRules, RuleFile, load
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
+from stream_app.worker.batches.metrics import WorkerMetrics
+from stream_app.worker.batches.processor import BatchProcessor, OutputTopics, SessionCache
+from stream_app.worker.upkeep.rule_loading import RuleReloader
 from tests.rule_texts import EAGER_TEXT, HEAD, risk_text, rule_text, rules_of
 from tests.store.batches import end, pipeline, turn
 from tests.store.reading import rows

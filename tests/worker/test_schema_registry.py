@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from stream_app.commands import doctor
+from stream_app.commands.service import doctor
 from stream_app.contracts import schema
 from stream_app.settings import Settings
-from stream_app.worker.broker import free_port
-from stream_app.worker.schema_registry import (
+from stream_app.worker.kafka.broker import free_port
+from stream_app.worker.kafka.schema_registry import (
     NotRegistered,
     RegistryRefused,
     RegistrySilent,

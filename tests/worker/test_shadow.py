@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from stream_app.core.ports import Encoding, HeadScores
-from stream_app.core.shadow import SESSIONS_KEPT, TURNS_KEPT, Shadow
-from stream_app.core.window import ScoringRequest
-from stream_app.store import tables
-from stream_app.store.repository import Store
+from stream_app.core.measures.window import ScoringRequest
+from stream_app.core.pipeline.shadow import SESSIONS_KEPT, TURNS_KEPT, Shadow
+from stream_app.core.session.ports import Encoding, HeadScores
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.fakes import FakeScorer
 from tests.store.batches import consent, end, outcome, turn
 from tests.store.reading import rows

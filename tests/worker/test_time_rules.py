@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from stream_app.store import tables
-from stream_app.store.repository import Store
-from stream_app.worker.processor import BatchProcessor
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
+from stream_app.worker.batches.processor import BatchProcessor
 from tests.fakes import START
 from tests.rule_texts import rule_text, rules_of
 from tests.store.batches import end, turn

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from stream_app.worker.timers import periodic
+from stream_app.worker.upkeep.timers import periodic
 
 
 class Rounds:

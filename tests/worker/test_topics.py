@@ -8,7 +8,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from servers.kafka import Cluster
 from stream_app.settings import Settings
-from stream_app.worker.topics import client_options, declare_topics, topic_options
+from stream_app.worker.kafka.topics import client_options, declare_topics, topic_options
 from tests.conftest import own_names
 
 

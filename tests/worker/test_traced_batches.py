@@ -8,13 +8,13 @@ import structlog
 from structlog.testing import capture_logs
 
 from stream_app.contracts.scores import DEAD_LETTER_HEADER
-from stream_app.core.ports import Message
+from stream_app.core.session.ports import Message
 from stream_app.errors import StoreUnavailable
-from stream_app.store import outbox
-from stream_app.store.repository import Store
+from stream_app.store.stream import outbox
+from stream_app.store.stream.repository import Store
 from stream_app.tracing.otlp import OtlpTracing
 from stream_app.tracing.port import OFF, Tracing
-from stream_app.worker.adaptive_batching import Batching
+from stream_app.worker.kafka.adaptive_batching import Batching
 from tests.store.batches import turn
 from tests.tracing.collector import Collector, ReceivedSpan, collecting
 from tests.worker.processors import processor

@@ -9,13 +9,14 @@ from msgspec import structs
 
 from stream_app.bootstrap import worker_process
 from stream_app.contracts.plausible import PlausibleTimes
-from stream_app.core.pipeline import Received, Source, receive
+from stream_app.core.pipeline.pipeline import Received, Source, receive
 from stream_app.errors import ContractError
 from stream_app.settings import Settings
-from stream_app.store import clocks, retention, tables
-from stream_app.store.repository import Store
-from stream_app.worker.processor import BatchProcessor
-from stream_app.worker.watermarks import Watermarks
+from stream_app.store.database import clocks, tables
+from stream_app.store.lifecycle import retention
+from stream_app.store.stream.repository import Store
+from stream_app.worker.batches.processor import BatchProcessor
+from stream_app.worker.kafka.watermarks import Watermarks
 from tests.rule_texts import rule_text, rules_of
 from tests.store.batches import turn
 from tests.store.reading import rows

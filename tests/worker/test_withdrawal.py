@@ -7,13 +7,16 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.bootstrap import worker_process
-from stream_app.core.consent import OnWithdrawal
+from stream_app.core.session.consent import OnWithdrawal
 from stream_app.settings import Settings
-from stream_app.store import holds, retention, tables, withdrawal
-from stream_app.store.queries import alerts, sessions, transcripts
-from stream_app.store.queries.alerts import AlertFilter
-from stream_app.store.queries.scope import ALL_SESSIONS, Scope
-from stream_app.store.repository import Store
+from stream_app.store.alerts import alerts
+from stream_app.store.alerts.alerts import AlertFilter
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import holds, retention
+from stream_app.store.sessions import sessions, transcripts
+from stream_app.store.sessions.scope import ALL_SESSIONS, Scope
+from stream_app.store.stream import withdrawal
+from stream_app.store.stream.repository import Store
 from tests.store.batches import consent, end, prepare, turn
 from tests.store.reading import contents, dump, rows
 from tests.worker.processors import handle, processor

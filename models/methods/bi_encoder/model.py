@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from models.encoder import ABSENT, ADAPTED, load_backbone
 from models.methods.bi_encoder.batches import Batch
 from models.methods.bi_encoder.design import Context, Design
-from stream_app.core.heads import LEVELS
+from stream_app.core.measures.heads import LEVELS
 
 
 class BiEncoder(nn.Module):

@@ -14,7 +14,7 @@ import numpy as np
 from models.data.corpora import Turn
 from models.labels import RATIONALE_ORDER
 from models.methods.micromodels.model import Floats, Micromodels
-from stream_app.core.heads import LEVELS
+from stream_app.core.measures.heads import LEVELS
 
 
 @dataclass(frozen=True)

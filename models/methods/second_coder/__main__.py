@@ -41,7 +41,7 @@ from models.methods.second_coder.prompt import Form, choose_examples
 from stream_app import bootstrap
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 CACHE = Path("build/second_coder/answers.sqlite")

@@ -8,11 +8,11 @@ from typing import Final
 from models.methods.second_coder.items import Item, Utterance, of_conversation
 from stream_app.contracts.events import ConsentPurpose
 from stream_app.errors import RapportError
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction
-from stream_app.store.queries import consents, transcripts
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.sessions import consents, transcripts
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
 
 PURPOSE: Final = ConsentPurpose.THIRD_PARTY_PROCESSING
 

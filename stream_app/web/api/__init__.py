@@ -5,7 +5,7 @@ from typing import Final
 from fastapi import APIRouter, FastAPI
 
 from stream_app import __version__
-from stream_app.web import problems, telemetry
+from stream_app.web import problems
 from stream_app.web.api import (
     agreement,
     alerts,
@@ -34,6 +34,7 @@ from stream_app.web.api import (
     sessions,
     speakers,
 )
+from stream_app.web.http import telemetry
 from stream_app.web.services import Services
 
 __all__ = ["PREFIX", "alerts", "create", "fields", "mutes", "rules", "samples", "sessions"]

@@ -6,15 +6,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import disputes
-from stream_app.store.audit import AuditAction
-from stream_app.store.disputes import DisputeCount
-from stream_app.store.roles import Right
-from stream_app.web import agreement
-from stream_app.web.agreement import Agreement, ShadowAgreement
+from stream_app.findings import agreement
+from stream_app.findings.agreement import Agreement, ShadowAgreement
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.roles import Right
+from stream_app.store.work import disputes
+from stream_app.store.work.disputes import DisputeCount
 from stream_app.web.api.fields import Identifier
-from stream_app.web.auth import Member, needs
 from stream_app.web.services import ServicesDep
+from stream_app.web.sign_in.auth import Member, needs
 
 router = APIRouter(prefix="/agreement", tags=["agreement"])
 

@@ -7,20 +7,19 @@ from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from stream_app.contracts.scores import AlertAction, Severity, encode
-from stream_app.store import alert_actions
-from stream_app.store.audit import AuditAction
-from stream_app.store.judgements import Reason
-from stream_app.store.people import Person
-from stream_app.store.queries import alerts, precision
-from stream_app.store.queries.alerts import ActionKind, AlertFilter, AlertRead, ShownState
-from stream_app.store.queries.pages import Page
-from stream_app.store.queries.routing import SessionRouting, read_routing
-from stream_app.store.roles import Right
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import Right
+from stream_app.store.alerts import alert_actions, alerts, precision
+from stream_app.store.alerts.alerts import ActionKind, AlertFilter, AlertRead, ShownState
+from stream_app.store.alerts.visible_alerts import redact_for
+from stream_app.store.database.judgements import Reason
+from stream_app.store.database.pages import Page
+from stream_app.store.sessions.routing import SessionRouting, read_routing
 from stream_app.web.api.fields import Cursor, EpisodeId, Identifier, Limit, Note, Team
-from stream_app.web.auth import Member, Supervisor, needs
-from stream_app.web.http_errors import as_http_errors
+from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import Services, ServicesDep
-from stream_app.web.visible_alerts import redact_for
+from stream_app.web.sign_in.auth import Member, Supervisor, needs
 
 router = APIRouter(prefix="/alerts", tags=["alerts"])
 

@@ -7,21 +7,21 @@ from fastapi import APIRouter, Depends, HTTPException, Path, Query
 from pydantic import Field
 
 from stream_app import extras
-from stream_app.analytics.result import Analysis
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
-from stream_app.store.queries.scope import Scope
-from stream_app.store.roles import PersonRole, Right
-from stream_app.web import agreement_words
-from stream_app.web.analysis_runs import AnalysisRunning, declared_attributes
+from stream_app.analytics.questions.result import Analysis
+from stream_app.findings import agreement_words
+from stream_app.findings.analysis_runs import AnalysisRunning, declared_attributes
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole, Right
+from stream_app.store.sessions.scope import Scope
 from stream_app.web.api.fields import Identifier, Moment, Team
-from stream_app.web.auth import needs, require_role
 from stream_app.web.problems import problem_responses
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import needs, require_role
 
 if TYPE_CHECKING:
-    from stream_app.analytics.questions import Asked
+    from stream_app.analytics.questions.questions import Asked
 
 router = APIRouter(prefix="/analyses", tags=["analyses"])
 AnalysisReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, PersonRole.ANALYST))]
@@ -41,7 +41,7 @@ class QuestionRead:
 def list_questions(person: AnalysisReader) -> list[QuestionRead]:  # noqa: ARG001  # the role
     """The questions and their measures."""
     extras.require_analytics()
-    from stream_app.analytics.questions import QUESTIONS  # noqa: PLC0415
+    from stream_app.analytics.questions.questions import QUESTIONS  # noqa: PLC0415
 
     return [QuestionRead(name, list(each.measures)) for name, each in QUESTIONS.items()]
 
@@ -80,7 +80,7 @@ def answer_question(
     503. Each is audited.
     """
     extras.require_analytics()
-    from stream_app.analytics.questions import QUESTIONS, Asked  # noqa: PLC0415
+    from stream_app.analytics.questions.questions import QUESTIONS, Asked  # noqa: PLC0415
 
     if question not in QUESTIONS:
         raise HTTPException(404, f"known questions: {', '.join(QUESTIONS)}")
@@ -107,7 +107,7 @@ def answer_question(
 
 
 def _answered(services: Services, person: Person, question: str, asked: "Asked") -> Analysis:
-    from stream_app.analytics.questions import answer  # noqa: PLC0415
+    from stream_app.analytics.questions.questions import answer  # noqa: PLC0415
 
     audit.record(services.store, person.name, AuditAction.EXPORT, detail=f"analysis {question}")
     return answer(

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction, AuditEntry
-from stream_app.store.queries.pages import Page
-from stream_app.store.roles import Right
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction, AuditEntry
+from stream_app.store.accounts.roles import Right
+from stream_app.store.database.pages import Page
 from stream_app.web.api.fields import Cursor, Identifier, Limit
-from stream_app.web.auth import Admin, needs
 from stream_app.web.services import ServicesDep
+from stream_app.web.sign_in.auth import Admin, needs
 
 router = APIRouter(tags=["account"])
 

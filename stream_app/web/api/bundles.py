@@ -11,11 +11,11 @@ from pydantic import Field
 from stream_app.errors import BundleError
 from stream_app.inference.bundle import MANIFEST, Manifest, folder_of
 from stream_app.settings import Settings
-from stream_app.store.queries import bundles
-from stream_app.store.roles import Right
+from stream_app.store.accounts.roles import Right
+from stream_app.store.sessions import bundles
 from stream_app.web.api.fields import Identifier
-from stream_app.web.auth import Member, needs
 from stream_app.web.services import ServicesDep
+from stream_app.web.sign_in.auth import Member, needs
 
 CARD = "MODEL_CARD.md"
 router = APIRouter(prefix="/bundles", tags=["bundles"])

@@ -13,16 +13,16 @@ from starlette.concurrency import run_in_threadpool
 
 from stream_app.contracts.events import MAX_VERSION_CHARS, Consent, ConsentPurpose, ConsentStatus
 from stream_app.errors import BrokerUnavailable
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
-from stream_app.store.queries import consents
-from stream_app.store.queries.consents import SessionConsent
-from stream_app.store.roles import Right
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import Right
+from stream_app.store.sessions import consents
+from stream_app.store.sessions.consents import SessionConsent
 from stream_app.web.api.fields import NO_NUL, Identifier
-from stream_app.web.auth import Supervisor, needs
-from stream_app.web.path_segments import SESSION_ID
+from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import Supervisor, needs
 
 router = APIRouter(prefix="/sessions", tags=["sessions"])
 SessionId = Annotated[Identifier, Path(description="The session's id, as in its events")]

@@ -5,14 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from stream_app.store import disputes
-from stream_app.store.audit import AuditAction
-from stream_app.store.disputes import Decision, Dispute
-from stream_app.store.roles import PersonRole, Right
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.roles import PersonRole, Right
+from stream_app.store.work import disputes
+from stream_app.store.work.disputes import Decision, Dispute
 from stream_app.web.api.fields import MAX_SEQ, Identifier, Note
-from stream_app.web.auth import Counsellor, Reader, Supervisor, needs
-from stream_app.web.http_errors import as_http_errors
+from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
+from stream_app.web.sign_in.auth import Counsellor, Reader, Supervisor, needs
 
 router = APIRouter(prefix="/disputes", tags=["disputes"])
 

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from stream_app import __version__
 from stream_app.web.api.events import EVENT_COMPONENTS
 from stream_app.web.api.examples import EXAMPLES
-from stream_app.web.cookie_sessions import COOKIE, SECURE_COOKIE
+from stream_app.web.http.cookie_sessions import COOKIE, SECURE_COOKIE
 from stream_app.web.problems import Problem, problem_responses
 
 REF: Final = "#/components/schemas/{model}"

@@ -18,14 +18,16 @@ from fastapi import APIRouter, HTTPException, Response, WebSocket, WebSocketDisc
 from msgspec import Meta, Raw, Struct
 from starlette.concurrency import run_in_threadpool
 
+from stream_app.contracts import batch_body
 from stream_app.errors import RapportError
-from stream_app.store.people import Person
-from stream_app.web import batch_body, ingest, problems
+from stream_app.store.accounts.people import Person
+from stream_app.web import problems
 from stream_app.web.api.events import KEY_PATTERN, bare_key
-from stream_app.web.auth import NotSignedIn, sending_program
-from stream_app.web.ingest import MAX_BYTES, MAX_EVENTS
-from stream_app.web.live_hub import TooManyClients
+from stream_app.web.ingest import ingest
+from stream_app.web.ingest.ingest import MAX_BYTES, MAX_EVENTS
+from stream_app.web.live.live_hub import TooManyClients
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import NotSignedIn, sending_program
 
 MAX_SOCKETS: Final = 200
 """Per process."""

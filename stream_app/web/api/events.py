@@ -6,13 +6,14 @@ import msgspec
 from fastapi import APIRouter, Header, HTTPException, Request, Response
 from starlette.concurrency import run_in_threadpool
 
+from stream_app.contracts import batch_body
 from stream_app.contracts.events import MAX_EVENT_BYTES, Event
-from stream_app.store.roles import Right
-from stream_app.web import batch_body, ingest
-from stream_app.web.auth import Sender, needs
-from stream_app.web.ingest import MAX_BYTES, MAX_EVENTS, BatchResult
+from stream_app.store.accounts.roles import Right
+from stream_app.web.ingest import ingest
+from stream_app.web.ingest.ingest import MAX_BYTES, MAX_EVENTS, BatchResult
 from stream_app.web.problems import problem_responses
 from stream_app.web.services import ServicesDep
+from stream_app.web.sign_in.auth import Sender, needs
 
 MAX_KEY_CHARS: Final = 200
 KEY_PATTERN: Final = rf'^("[ !#-\[\]-~]{{1,{MAX_KEY_CHARS}}}"|[!#-~]{{1,{MAX_KEY_CHARS}}})$'

@@ -8,30 +8,30 @@ from fastapi import APIRouter, Depends, HTTPException, Query
 from fastapi.responses import StreamingResponse
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store import audit, studies
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
-from stream_app.store.queries import bundle_info
-from stream_app.store.queries.sessions import SessionFilter
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole, Right
-from stream_app.web.api.analyses import AnalysisReader
-from stream_app.web.api.fields import Identifier, Moment, Team
-from stream_app.web.auth import Exporter, TextExporter, needs
-from stream_app.web.exports import convokit, paging
-from stream_app.web.exports.alerts import ALERTS, alert_rows
-from stream_app.web.exports.columns import Column, Row, session_columns, turn_columns
-from stream_app.web.exports.files import as_attachment, as_file
-from stream_app.web.exports.formats import MEDIA_TYPES, Format
-from stream_app.web.exports.judgements import (
+from stream_app.findings.exports import convokit, paging
+from stream_app.findings.exports.alerts import ALERTS, alert_rows
+from stream_app.findings.exports.columns import Column, Row, session_columns, turn_columns
+from stream_app.findings.exports.files import as_attachment, as_file
+from stream_app.findings.exports.formats import MEDIA_TYPES, Format
+from stream_app.findings.exports.judgements import (
     dispute_columns,
     dispute_rows,
     rating_columns,
     rating_rows,
 )
-from stream_app.web.exports.rollups import RollUp, rollup_columns, rollup_rows
+from stream_app.findings.exports.rollups import RollUp, rollup_columns, rollup_rows
+from stream_app.store.accounts import audit, studies
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole, Right
+from stream_app.store.sessions import bundle_info
+from stream_app.store.sessions.sessions import SessionFilter
+from stream_app.store.stream.repository import Store
+from stream_app.web.api.analyses import AnalysisReader
+from stream_app.web.api.fields import Identifier, Moment, Team
 from stream_app.web.problems import problem_responses
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import Exporter, TextExporter, needs
 
 router = APIRouter(prefix="/exports", tags=["exports"])
 

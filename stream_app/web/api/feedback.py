@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from stream_app.store.roles import Right
+from stream_app.findings.feedback import loading
+from stream_app.findings.feedback.composition import Feedback
+from stream_app.store.accounts.roles import Right
 from stream_app.web.api.fields import Identifier
-from stream_app.web.auth import Reader, needs
-from stream_app.web.feedback import loading
-from stream_app.web.feedback.composition import Feedback
-from stream_app.web.http_errors import as_http_errors
-from stream_app.web.path_segments import SESSION_ID
+from stream_app.web.http.http_errors import as_http_errors
+from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import ServicesDep
+from stream_app.web.sign_in.auth import Reader, needs
 
 router = APIRouter(prefix="/sessions", tags=["feedback"])
 

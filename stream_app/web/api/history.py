@@ -8,14 +8,14 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.store.audit import AuditAction
-from stream_app.store.queries import sessions
-from stream_app.store.queries.pages import Page
-from stream_app.store.queries.sessions import Mechanism, Order, SessionCard, SessionFilter
-from stream_app.store.roles import Right
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.roles import Right
+from stream_app.store.database.pages import Page
+from stream_app.store.sessions import sessions
+from stream_app.store.sessions.sessions import Mechanism, Order, SessionCard, SessionFilter
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
-from stream_app.web.auth import Member, needs
 from stream_app.web.services import ServicesDep
+from stream_app.web.sign_in.auth import Member, needs
 
 router = APIRouter(tags=["sessions"])
 

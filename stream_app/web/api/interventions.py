@@ -8,18 +8,18 @@ from fastapi import APIRouter, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from stream_app.contracts.interventions import InterventionKind
-from stream_app.store import audit
-from stream_app.store import interventions as stored
-from stream_app.store.audit import AuditAction
-from stream_app.store.interventions import InterventionRead
-from stream_app.store.queries import sessions
-from stream_app.store.roles import Right
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.roles import Right
+from stream_app.store.alerts import interventions as stored
+from stream_app.store.alerts.interventions import InterventionRead
+from stream_app.store.sessions import sessions
 from stream_app.web import interventions
 from stream_app.web.api.fields import Identifier, Note
-from stream_app.web.auth import Reader, Sender, Supervisor, needs
-from stream_app.web.http_errors import as_http_errors
-from stream_app.web.path_segments import SESSION_ID
+from stream_app.web.http.http_errors import as_http_errors
+from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import ServicesDep
+from stream_app.web.sign_in.auth import Reader, Sender, Supervisor, needs
 
 router = APIRouter(tags=["interventions"])
 SessionId = Annotated[Identifier, Path(description="The session's id, as in its events")]

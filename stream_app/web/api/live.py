@@ -10,13 +10,13 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
-from stream_app.store.roles import PersonRole, Right
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole, Right
 from stream_app.web.api.fields import Identifier, Team
-from stream_app.web.auth import Member, NotSignedIn, current_person, needs
-from stream_app.web.live_hub import Hub, LiveEventKind, Subscription
+from stream_app.web.live.live_hub import Hub, LiveEventKind, Subscription
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import Member, NotSignedIn, current_person, needs
 
 KEEP_ALIVE: Final = 10
 """Seconds between comments that keep proxies from closing an idle stream."""

@@ -6,9 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from stream_app.store.roles import PersonRole, Right
-from stream_app.web.auth import CurrentPerson, needs
+from stream_app.store.accounts.roles import PersonRole, Right
 from stream_app.web.services import ServicesDep
+from stream_app.web.sign_in.auth import CurrentPerson, needs
 
 router = APIRouter(tags=["account"])
 

@@ -6,15 +6,15 @@ from typing import Annotated, Self
 from fastapi import APIRouter, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from stream_app.store import alert_actions
-from stream_app.store.alert_actions import Mute
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
-from stream_app.store.queries.routing import read_routing
-from stream_app.store.roles import Right
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import Right
+from stream_app.store.alerts import alert_actions
+from stream_app.store.alerts.alert_actions import Mute
+from stream_app.store.sessions.routing import read_routing
 from stream_app.web.api.fields import NO_NUL, Identifier, Moment
-from stream_app.web.auth import Supervisor, needs
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import Supervisor, needs
 
 MAX_MINUTES = 60 * 24 * 30
 

@@ -6,15 +6,15 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from stream_app.store import calibration_samples, ratings
-from stream_app.store.audit import AuditAction
-from stream_app.store.ratings import Judgement, Rating
-from stream_app.store.roles import PersonRole, Right
-from stream_app.store.scored_turns import InvalidJudgement
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.roles import PersonRole, Right
+from stream_app.store.sessions.scored_turns import InvalidJudgement
+from stream_app.store.work import calibration_samples, ratings
+from stream_app.store.work.ratings import Judgement, Rating
 from stream_app.web.api.fields import MAX_SEQ, Comment, Identifier
-from stream_app.web.auth import Reader, needs
-from stream_app.web.http_errors import as_http_errors
+from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
+from stream_app.web.sign_in.auth import Reader, needs
 
 router = APIRouter(prefix="/ratings", tags=["ratings"])
 

@@ -8,23 +8,23 @@ from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from stream_app.contracts.events import Role
-from stream_app.store import calibration_samples
-from stream_app.store.audit import AuditAction
-from stream_app.store.calibration_samples import (
+from stream_app.findings import blind_rating, calibration_report
+from stream_app.findings.calibration_report import Report
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole, Right
+from stream_app.store.alerts.visible_alerts import HIDDEN_NAME
+from stream_app.store.work import calibration_samples
+from stream_app.store.work.calibration_samples import (
     MAX_SIZE,
     MIN_SIZE,
     CalibrationSample,
     NewCalibrationSample,
 )
-from stream_app.store.people import Person
-from stream_app.store.roles import PersonRole, Right
-from stream_app.web import blind_rating, calibration_report
 from stream_app.web.api.fields import NO_NUL, Identifier
-from stream_app.web.auth import Supervisor, needs, require_role
-from stream_app.web.calibration_report import Report
-from stream_app.web.http_errors import as_http_errors
+from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
-from stream_app.web.visible_alerts import HIDDEN_NAME
+from stream_app.web.sign_in.auth import Supervisor, needs, require_role
 
 router = APIRouter(prefix="/samples", tags=["samples"])
 SEEDS: Final = 2**31

@@ -7,19 +7,19 @@ from fastapi import APIRouter, HTTPException, Path, Query
 
 from stream_app.contracts.scores import SessionStatus
 from stream_app.contracts.utf16 import utf16_spans
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import Person
-from stream_app.store.queries import history, sessions, transcripts
-from stream_app.store.queries.history import TurnPoint
-from stream_app.store.queries.pages import Page, decode_cursor, encode_cursor
-from stream_app.store.queries.sessions import Order, SessionCard, SessionFilter
-from stream_app.store.queries.transcripts import TurnRead
-from stream_app.store.roles import PersonRole, Right
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole, Right
+from stream_app.store.database.pages import Page, decode_cursor, encode_cursor
+from stream_app.store.sessions import history, sessions, transcripts
+from stream_app.store.sessions.history import TurnPoint
+from stream_app.store.sessions.sessions import Order, SessionCard, SessionFilter
+from stream_app.store.sessions.transcripts import TurnRead
 from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
-from stream_app.web.auth import Member, needs
-from stream_app.web.path_segments import SESSION_ID
+from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import Member, needs
 
 TURNS = "turns"
 router = APIRouter(prefix="/sessions", tags=["sessions"])

@@ -7,17 +7,17 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Path
 from pydantic import Field
 
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction
-from stream_app.store.queries import counsellors, turn_levels
-from stream_app.store.queries.counsellors import Counsellor
-from stream_app.store.queries.pages import Page
-from stream_app.store.queries.scope import Scope
-from stream_app.store.roles import PersonRole, Right
+from stream_app.findings.trends import MIN_SESSIONS, WEEKS, Trend, trends
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.roles import PersonRole, Right
+from stream_app.store.database.pages import Page
+from stream_app.store.sessions import counsellors, turn_levels
+from stream_app.store.sessions.counsellors import Counsellor
+from stream_app.store.sessions.scope import Scope
 from stream_app.web.api.fields import Cursor, Identifier, Limit
-from stream_app.web.auth import Reader, needs
 from stream_app.web.services import ServicesDep
-from stream_app.web.trends import MIN_SESSIONS, WEEKS, Trend, trends
+from stream_app.web.sign_in.auth import Reader, needs
 
 router = APIRouter(prefix="/speakers", tags=["speakers"])
 

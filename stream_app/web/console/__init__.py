@@ -2,40 +2,24 @@
 
 from fastapi import APIRouter
 
-from stream_app.web.console import (
-    account,
-    admin,
-    analyses,
-    analytics,
-    calibration,
-    counsellor,
-    counsellor_list,
-    development,
+from stream_app.web.console import admin, help_pages, rules, tour
+from stream_app.web.console.analytics import analyses, analytics, exports, report_page, teams
+from stream_app.web.console.error_pages import add_error_pages
+from stream_app.web.console.overviews import inbox, past_sessions, wall
+from stream_app.web.console.people import counsellor, counsellor_list, development, goals
+from stream_app.web.console.rendering import STATIC
+from stream_app.web.console.reviews import calibration, review_queue, reviewing
+from stream_app.web.console.session import (
     disputes,
-    exports,
     feedback,
-    goals,
-    help_pages,
-    inbox,
     interventions,
     looking,
-    own_password,
-    past_sessions,
     practice,
     rating,
     readers,
-    report_page,
-    review_queue,
-    reviewing,
-    rules,
     session,
-    single_sign_on,
-    teams,
-    tour,
-    wall,
 )
-from stream_app.web.console.error_pages import add_error_pages
-from stream_app.web.console.rendering import STATIC
+from stream_app.web.console.sign_in import account, own_password, single_sign_on
 
 router = APIRouter()
 PARTS = (

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Final
 
 from stream_app.contracts.events import Domain
-from stream_app.store.people import Person
-from stream_app.store.queries import exchanges
-from stream_app.store.queries.alerts import AlertRead
-from stream_app.store.queries.exchanges import ExchangeRead
-from stream_app.store.repository import Store
-from stream_app.web.path_segments import path_segment
+from stream_app.store.accounts.people import Person
+from stream_app.store.alerts.alerts import AlertRead
+from stream_app.store.sessions import exchanges
+from stream_app.store.sessions.exchanges import ExchangeRead
+from stream_app.store.stream.repository import Store
+from stream_app.web.http.path_segments import path_segment
 
 QUOTED: Final = 3
 """Exchanges shown with an alert, the latest."""

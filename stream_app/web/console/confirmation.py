@@ -5,10 +5,10 @@ from typing import Annotated, TypeVar
 
 from fastapi import Form, Request
 
-from stream_app.store.people import Person, PersonError
-from stream_app.web.auth import address_of_client, authenticate
-from stream_app.web.passwords import MAX_CHARS
+from stream_app.store.accounts.people import Person, PersonError
 from stream_app.web.services import Services
+from stream_app.web.sign_in.auth import address_of_client, authenticate
+from stream_app.work.passwords import MAX_CHARS
 
 Password = Annotated[str, Form(max_length=MAX_CHARS)]
 T = TypeVar("T")

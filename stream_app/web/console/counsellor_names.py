@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from stream_app.store.people import Person
-from stream_app.store.queries import counsellors
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.sessions import counsellors
 from stream_app.web.console import pseudonym_words
 from stream_app.web.services import Services
 

@@ -11,15 +11,15 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from stream_app.errors import StoreUnavailable
-from stream_app.store.alert_actions import NoSuchAlert, NoSuchMute
-from stream_app.store.people import OutsideTeam, Person
-from stream_app.store.queries.pages import BadCursor
-from stream_app.store.roles import PersonRole
-from stream_app.web.auth import PASSWORD_PAGE, NotSignedIn, PasswordChangeNeeded, signed_in
+from stream_app.store.accounts.people import OutsideTeam, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.alerts.alert_actions import NoSuchAlert, NoSuchMute
+from stream_app.store.database.pages import BadCursor
 from stream_app.web.console.rendering import address_of, render
+from stream_app.web.http.security import HEADERS
+from stream_app.web.http.sign_in_queue import RETRY_AFTER_SECONDS, SignInQueueFull
 from stream_app.web.problems import record_refusal, record_unknown_sender
-from stream_app.web.security import HEADERS
-from stream_app.web.sign_in_queue import RETRY_AFTER_SECONDS, SignInQueueFull
+from stream_app.web.sign_in.auth import PASSWORD_PAGE, NotSignedIn, PasswordChangeNeeded, signed_in
 
 TITLES: Final = {
     403: "You do not have access",

@@ -3,8 +3,8 @@
 from typing import Final
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.heads import badge_of, title_of
-from stream_app.core.perceived import Validity
+from stream_app.core.measures.heads import badge_of, title_of
+from stream_app.core.measures.perceived import Validity
 
 _MEASURES: Final = {
     "reflection_to_question": "Reflections to questions",

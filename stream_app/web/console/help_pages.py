@@ -5,8 +5,8 @@ from typing import Final
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 
-from stream_app.web.auth import Member
 from stream_app.web.console.rendering import render
+from stream_app.web.sign_in.auth import Member
 
 router = APIRouter(prefix="/help", default_response_class=HTMLResponse, include_in_schema=False)
 TOPICS: Final = {

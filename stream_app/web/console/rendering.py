@@ -12,16 +12,16 @@ from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core import variable_words
-from stream_app.core.heads import LEVELS, badge_of
+from stream_app.core.measures.heads import LEVELS, badge_of
+from stream_app.core.rules import variable_words
 from stream_app.errors import StoreError
-from stream_app.store import waiting_work
-from stream_app.store.people import Person
-from stream_app.store.roles import PersonRole
-from stream_app.store.waiting_work import WaitingWork
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.work import waiting_work
+from stream_app.store.work.waiting_work import WaitingWork
 from stream_app.web.console import alert_evidence, formatting, pseudonym_words
-from stream_app.web.live_hub import LiveEventKind
-from stream_app.web.path_segments import path_segment
+from stream_app.web.http.path_segments import path_segment
+from stream_app.web.live.live_hub import LiveEventKind
 from stream_app.web.services import Services
 
 FOLDER: Final = Path(__file__).parent

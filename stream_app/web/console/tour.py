@@ -5,10 +5,10 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
-from stream_app.store.people import Person
-from stream_app.web.auth import Member
-from stream_app.web.console.account import local_path
+from stream_app.store.accounts.people import Person
+from stream_app.web.console.sign_in.account import local_path
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import Member
 
 router = APIRouter(include_in_schema=False)
 STEPS: Final = 3

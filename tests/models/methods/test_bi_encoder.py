@@ -26,7 +26,7 @@ from models.methods.bi_encoder.training import (  # noqa: E402
     loss_of,
 )
 from models.methods.fine_tuning import Hyperparameters, freeze, parameters_of  # noqa: E402
-from stream_app.core.heads import LEVELS  # noqa: E402
+from stream_app.core.measures.heads import LEVELS  # noqa: E402
 
 FAST = Hyperparameters(epochs=15, batch=16, encoder_rate=3e-3, head_rate=1e-2, frozen_layers=0)
 

@@ -24,7 +24,7 @@ from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER  # noqa: E402
 from models.methods import frozen_levels, results  # noqa: E402
 from models.methods.bi_encoder.design import DESIGNS  # noqa: E402
 from models.methods.sentence_vectors import SentenceEncoder  # noqa: E402
-from stream_app.core.heads import LEVELS  # noqa: E402
+from stream_app.core.measures.heads import LEVELS  # noqa: E402
 from tests.models.tiny import WORDS  # noqa: E402
 
 EVALUATION = Path(__file__).parents[3] / "docs" / "evaluation"

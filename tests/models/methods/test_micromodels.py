@@ -25,7 +25,7 @@ from models.methods.micromodels.model import (
 )
 from models.methods.micromodels.scorer import MicromodelLevels
 from models.methods.sentence_vectors import SentenceEncoder
-from stream_app.core.heads import LEVELS
+from stream_app.core.measures.heads import LEVELS
 from tests.models.tiny import WORDS, tiny_tokenizer
 
 

@@ -36,7 +36,7 @@ from models.methods.window_classifier.windows import (  # noqa: E402
     Windows,
     collate,
 )
-from stream_app.core.heads import LEVELS  # noqa: E402
+from stream_app.core.measures.heads import LEVELS  # noqa: E402
 from tests.models.tiny import WORDS, tiny_tokenizer  # noqa: E402
 
 FAST = Hyperparameters(

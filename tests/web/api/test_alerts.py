@@ -8,7 +8,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from stream_app.store.tables import alerts
+from stream_app.store.database.tables import alerts
 from tests.store.batches import end, turn
 from tests.web.api.conftest import CLEO
 from tests.web.server import Web

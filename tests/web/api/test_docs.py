@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from stream_app.worker.topics import declare_topics
+from stream_app.worker.kafka.topics import declare_topics
 from tests.conftest import _missing, own_names
 from tests.web.api.conftest import filled
 from tests.web.server import Web

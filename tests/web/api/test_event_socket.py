@@ -9,9 +9,9 @@ import pytest
 from starlette.websockets import WebSocketDisconnect
 
 from stream_app.errors import BrokerUnavailable
-from stream_app.store import tables
-from stream_app.store.people import IngestScope, People
-from stream_app.store.roles import Right
+from stream_app.store.accounts.people import IngestScope, People
+from stream_app.store.accounts.roles import Right
+from stream_app.store.database import tables
 from stream_app.web import api
 from stream_app.web.api import event_socket
 from tests.store.batches import turn

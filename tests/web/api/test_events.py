@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from stream_app.web.ingest import MAX_BYTES, MAX_EVENTS
-from stream_app.worker import broker
-from stream_app.worker.topics import declare_topics
+from stream_app.web.ingest.ingest import MAX_BYTES, MAX_EVENTS
+from stream_app.worker.kafka import broker
+from stream_app.worker.kafka.topics import declare_topics
 from tests import topic_log
 from tests.store.batches import end, outcome, turn
 from tests.web.api.fuzzing import fuzz

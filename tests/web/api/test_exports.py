@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from stream_app.findings.exports import paging
+from stream_app.findings.exports.columns import SESSIONS, session_columns, turn_columns
 from stream_app.inference.bundle import load
-from stream_app.store.people import Person
-from stream_app.store.queries.sessions import SessionFilter
-from stream_app.store.roles import PersonRole
-from stream_app.web.exports import paging
-from stream_app.web.exports.columns import SESSIONS, session_columns, turn_columns
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.sessions.sessions import SessionFilter
 from tests.store.batches import turn
 from tests.web.api.conftest import WORDS
 from tests.web.server import Web

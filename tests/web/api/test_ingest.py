@@ -13,8 +13,9 @@ from aiokafka.errors import KafkaTimeoutError
 from pydantic import SecretStr
 
 from stream_app.errors import BrokerUnavailable
-from stream_app.store import ingest_keys, tables
-from stream_app.store.people import IngestScope, People
+from stream_app.store.accounts.people import IngestScope, People
+from stream_app.store.database import tables
+from stream_app.store.stream import ingest_keys
 from tests.store import databases
 from tests.store.batches import end, process, turn
 from tests.store.reading import rows

@@ -16,10 +16,10 @@ from typing import Any
 import httpx
 import pytest
 
-from stream_app.core.batch import BatchResult
-from stream_app.web.topic_reader import CHECK_SECONDS
-from stream_app.worker import broker
-from stream_app.worker.topics import declare_topics
+from stream_app.core.session.batch import BatchResult
+from stream_app.web.live.topic_reader import CHECK_SECONDS
+from stream_app.worker.kafka import broker
+from stream_app.worker.kafka.topics import declare_topics
 from tests.store.batches import turn
 from tests.web.server import Web
 

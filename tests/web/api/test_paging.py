@@ -12,10 +12,10 @@ from pydantic import SecretStr
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
-from stream_app.store.tables import metadata
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.database.tables import metadata
+from stream_app.store.stream.repository import Store
 from tests.store import databases
 from tests.store.batches import prepare, process, turn
 from tests.store.databases import open_store

@@ -12,10 +12,10 @@ from pydantic import SecretStr
 from stream_app import bootstrap
 from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person
-from stream_app.store.queries import sessions
-from stream_app.store.roles import PersonRole
-from stream_app.web.live_hub import TooManyClients
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.sessions import sessions
+from stream_app.web.live.live_hub import TooManyClients
 from tests.store import databases
 
 Get = Callable[[str], httpx.Response]
@@ -81,7 +81,7 @@ def test_too_many_streams_is_503(get: Get, monkeypatch: pytest.MonkeyPatch) -> N
     def full(*_: object) -> None:
         raise TooManyClients("too many live streams are open; try again later")
 
-    monkeypatch.setattr("stream_app.web.live_hub.Hub.check_room", full)
+    monkeypatch.setattr("stream_app.web.live.live_hub.Hub.check_room", full)
     answer = get("/api/v1/live")
     assert answer.status_code == 503
     assert answer.json()["type"] == "urn:rapport:problem:too-many-streams"

@@ -23,28 +23,20 @@ from starlette.routing import Mount
 from starlette.types import Message
 
 from stream_app.contracts.scores import Alert, AlertAction, SessionScore, TurnScore
-from stream_app.store import (
-    alert_actions,
-    calibration_samples,
-    coaching_goals,
-    disputes,
-    ratings,
-    reviews,
-    rule_versions,
-    studies,
-    tables,
-)
-from stream_app.store.calibration_samples import NewCalibrationSample
-from stream_app.store.people import People, Person
-from stream_app.store.queries import alerts
-from stream_app.store.queries.alerts import AlertFilter
-from stream_app.store.queries.routing import read_routing
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.ratings import Judgement
-from stream_app.store.reviews import NewReview
-from stream_app.store.roles import PersonRole, Right
+from stream_app.store.accounts import studies
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole, Right
+from stream_app.store.alerts import alert_actions, alerts, rule_versions
+from stream_app.store.alerts.alerts import AlertFilter
+from stream_app.store.database import tables
+from stream_app.store.sessions.routing import read_routing
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.work import calibration_samples, coaching_goals, disputes, ratings, reviews
+from stream_app.store.work.calibration_samples import NewCalibrationSample
+from stream_app.store.work.ratings import Judgement
+from stream_app.store.work.reviews import NewReview
 from stream_app.web import api
-from stream_app.web.publisher import Publisher
+from stream_app.web.live.publisher import Publisher
 from tests.store.batches import BUNDLE, process, turn
 from tests.web.api.conftest import CLEO, WORDS
 from tests.web.api.role_table import API, PAGES, ROLES, STUDY, Row

@@ -8,9 +8,9 @@ import pytest
 
 from stream_app.inference.bundle import MANIFEST
 from stream_app.settings import DEFAULT_BUNDLE
-from stream_app.store.people import People
+from stream_app.store.accounts.people import People
 from stream_app.web.api.sessions import _level_with_utf16
-from stream_app.web.passwords import hash_password
+from stream_app.work.passwords import hash_password
 from tests.store.batches import BUNDLE, turn
 from tests.web.api.conftest import WORDS
 from tests.web.server import Web

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from stream_app import bootstrap
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
 from stream_app.tracing.otlp import OtlpTracing
 from stream_app.tracing.port import OFF, Tracing
 from tests.store import databases

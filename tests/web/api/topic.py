@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiokafka.structs import RecordMetadata, TopicPartition
 
-from stream_app.web.publisher import Publisher
+from stream_app.web.live.publisher import Publisher
 
 
 @dataclass

@@ -14,17 +14,17 @@ import msgspec
 from aiokafka import AIOKafkaProducer
 
 from stream_app import bootstrap
-from stream_app.commands.event_files import SAMPLE_FOLDER, sample_events
+from stream_app.commands.events.event_files import SAMPLE_FOLDER, sample_events
 from stream_app.contracts import scores
 from stream_app.contracts.events import Event, decode
 from stream_app.contracts.scores import SessionScore
-from stream_app.core.batch import BatchResult
-from stream_app.core.pipeline import Pipeline, Source, receive
+from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
+from stream_app.core.session.batch import BatchResult
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
-from stream_app.store.people import People
-from stream_app.web.passwords import hash_password
-from stream_app.worker.topics import client_options, declare_topics
+from stream_app.store.accounts.people import People
+from stream_app.work.passwords import hash_password
+from stream_app.worker.kafka.topics import client_options, declare_topics
 from tests.web.server import Web
 
 PASSWORD = "long enough to pass"

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from playwright.sync_api import expect
 
 from stream_app.contracts.scores import SessionScore, SessionStatus
-from stream_app.store.tables import session_scores, session_speakers, sessions, turn_scores
+from stream_app.store.database.tables import session_scores, session_speakers, sessions, turn_scores
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, scorer
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from stream_app.store.people import People
-from stream_app.store.tables import people as accounts
+from stream_app.store.accounts.people import People
+from stream_app.store.database.tables import people as accounts
 from stream_app.web.console.pseudonym_words import short_form
 from tests.web.browser.accessibility import grave_violations
 from tests.web.browser.conftest import PHONE, WIDE, NewWeb, OpenTab

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from stream_app.store import disputes
-from stream_app.store.people import People
-from stream_app.store.queries import sessions
-from stream_app.store.queries.scope import ALL_SESSIONS
+from stream_app.store.accounts.people import People
+from stream_app.store.sessions import sessions
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.work import disputes
 from tests.web.browser.conftest import PHONE, NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb
 

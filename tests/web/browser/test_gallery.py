@@ -15,13 +15,12 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Page
 
-from stream_app.analytics import schema
-from stream_app.commands import history
+from stream_app.analytics.views import schema
+from stream_app.commands.service import history
 from stream_app.settings import DEFAULT_RULES, RulesSource
-from stream_app.store import rule_versions
-from stream_app.store.queries import alerts
-from stream_app.store.queries.alerts import AlertFilter
-from stream_app.store.queries.scope import ALL_SESSIONS
+from stream_app.store.alerts import alerts, rule_versions
+from stream_app.store.alerts.alerts import AlertFilter
+from stream_app.store.sessions.scope import ALL_SESSIONS
 from tests.web.api.role_table import PAGES, ROLES
 from tests.web.browser.conftest import PHONE, WIDE, NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, scorer

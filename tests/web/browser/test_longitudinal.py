@@ -5,11 +5,13 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from stream_app.analytics import rollups, schema, simulated_store
-from stream_app.analytics.simulator import simulate
-from stream_app.store.people import People, Person
-from stream_app.store.roles import PersonRole
-from stream_app.web.auth import hash_password
+from stream_app.analytics.rollups import rollups
+from stream_app.analytics.simulation import simulated_store
+from stream_app.analytics.simulation.simulator import simulate
+from stream_app.analytics.views import schema
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.web.sign_in.auth import hash_password
 from tests.web.browser.accessibility import grave_violations
 from tests.web.browser.conftest import PHONE, WIDE, NewWeb, OpenTab
 from tests.web.browser.scored_web import PASSWORD, ScoredWeb

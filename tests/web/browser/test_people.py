@@ -9,16 +9,16 @@ from playwright.sync_api import Page, expect
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.scorecards import parse
+from stream_app.core.rules.scorecards import parse
 from stream_app.settings import DEFAULT_SCORECARDS
-from stream_app.store import calibration_samples, disputes, reviews
-from stream_app.store.calibration_samples import NewCalibrationSample
-from stream_app.store.people import People, Person
-from stream_app.store.queries import transcripts
-from stream_app.store.queries.scope import ALL_SESSIONS, Scope
-from stream_app.store.ratings import Judgement
-from stream_app.store.reviews import NewReview
-from stream_app.store.scored_turns import InvalidJudgement
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.sessions import transcripts
+from stream_app.store.sessions.scope import ALL_SESSIONS, Scope
+from stream_app.store.sessions.scored_turns import InvalidJudgement
+from stream_app.store.work import calibration_samples, disputes, reviews
+from stream_app.store.work.calibration_samples import NewCalibrationSample
+from stream_app.store.work.ratings import Judgement
+from stream_app.store.work.reviews import NewReview
 from tests.web.browser.accessibility import grave_violations
 from tests.web.browser.conftest import PHONE, WIDE, NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, scorer

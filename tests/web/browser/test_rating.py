@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import disputes, ratings
-from stream_app.store.people import People
-from stream_app.store.queries.scope import ALL_SESSIONS
+from stream_app.store.accounts.people import People
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.work import disputes, ratings
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb
 

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from stream_app.analytics import schema
-from stream_app.commands import history
-from stream_app.store import alert_actions
-from stream_app.store.judgements import Reason
-from stream_app.store.queries import alerts
-from stream_app.store.queries.alerts import ActionKind, AlertFilter
-from stream_app.store.queries.scope import ALL_SESSIONS
+from stream_app.analytics.views import schema
+from stream_app.commands.service import history
+from stream_app.store.alerts import alert_actions, alerts
+from stream_app.store.alerts.alerts import ActionKind, AlertFilter
+from stream_app.store.database.judgements import Reason
+from stream_app.store.sessions.scope import ALL_SESSIONS
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb
 

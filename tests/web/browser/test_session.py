@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, scorer, turn
 

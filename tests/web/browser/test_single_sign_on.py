@@ -13,8 +13,8 @@ import pytest
 import uvicorn
 from pydantic import SecretStr
 
-from stream_app.web.account_changes import AccountChanges
-from stream_app.worker.broker import free_port
+from stream_app.work.account_changes import AccountChanges
+from stream_app.worker.kafka.broker import free_port
 from tests.certificates import Authority
 from tests.web.in_process import InProcessWeb
 from tests.web.openid_provider import running_provider

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from stream_app.store.queries.routing import find_readable
-from stream_app.store.repository import Store
+from stream_app.store.sessions.routing import find_readable
+from stream_app.store.stream.repository import Store
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import PASSWORD, ScoredWeb
 

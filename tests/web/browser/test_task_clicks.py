@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from stream_app.analytics import rollups, schema, simulated_store
-from stream_app.analytics.simulator import simulate
+from stream_app.analytics.rollups import rollups
+from stream_app.analytics.simulation import simulated_store
+from stream_app.analytics.simulation.simulator import simulate
+from stream_app.analytics.views import schema
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb
 from tests.web.people.longitudinal import WORLD

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from stream_app.analytics import (
+from stream_app.analytics.questions import (
     associations,
     drift,
     expressed_perceived,
@@ -13,8 +13,8 @@ from stream_app.analytics import (
     over_time,
     service_levels,
 )
-from stream_app.analytics.result import ALL, SMALL, Analysis, Estimate
-from stream_app.web.console import answers
+from stream_app.analytics.questions.result import ALL, SMALL, Analysis, Estimate
+from stream_app.web.console.analytics import answers
 
 DAY = date(2026, 3, 2)
 BASE = Estimate("", "empathy_index", ALL, "index (0-1)", 0.1, 0.05, 0.15, 1200, 24, "one", p=0.001)

@@ -3,10 +3,10 @@
 import re
 from datetime import date, timedelta
 
-from stream_app.analytics.marked_days import MarkedDay
-from stream_app.analytics.result import Curve, Point
-from stream_app.analytics.shown_curves import EPOCH
-from stream_app.web.console.band_chart import chart, in_words, marks, runs
+from stream_app.analytics.questions.marked_days import MarkedDay
+from stream_app.analytics.questions.result import Curve, Point
+from stream_app.analytics.questions.shown_curves import EPOCH
+from stream_app.web.console.plots.band_chart import chart, in_words, marks, runs
 
 
 def point(x: float, value: float | None = 0.5) -> Point:

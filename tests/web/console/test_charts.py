@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.web.console.charts import AlertLane, risk_curve, sparkline
+from stream_app.web.console.plots.charts import AlertLane, risk_curve, sparkline
 
 points = st.lists(
     st.tuples(st.integers(0, 3000), st.floats(0, 1)), max_size=30, unique_by=lambda point: point[0]

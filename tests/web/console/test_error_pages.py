@@ -12,7 +12,7 @@ from starlette.middleware.sessions import SessionMiddleware
 from stream_app.errors import StoreUnavailable
 from stream_app.settings import Settings
 from stream_app.web.console import error_pages
-from stream_app.web.security import HEADERS, SecurityHeaders
+from stream_app.web.http.security import HEADERS, SecurityHeaders
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from msgspec import structs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
-from stream_app.core.perceived import PerceivedGroup, Validity
-from stream_app.store.queries.bundle_info import BundleInfo
-from stream_app.store.queries.transcripts import ScoreOfTurn, TurnRead
-from stream_app.web.console.evidence import Bar, Chip, segments, turn_view
+from stream_app.core.measures.perceived import PerceivedGroup, Validity
+from stream_app.store.sessions.bundle_info import BundleInfo
+from stream_app.store.sessions.transcripts import ScoreOfTurn, TurnRead
+from stream_app.web.console.session.evidence import Bar, Chip, segments, turn_view
 
 ER, IP, EX = MECHANISMS
 FACTS = BundleInfo(3, 3)

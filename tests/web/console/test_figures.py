@@ -1,7 +1,7 @@
 """What stands below a figure: what it counts, and what is not shown."""
 
-from stream_app.analytics.result import Curve, Point
-from stream_app.web.console.figures import Figure
+from stream_app.analytics.questions.result import Curve, Point
+from stream_app.web.console.analytics.figures import Figure
 
 
 def curve(*values: float | None, bundle: str = "one", first: int = 0, **changes: str) -> Curve:

@@ -2,8 +2,8 @@
 
 import re
 
-from stream_app.analytics.result import ALL, Estimate
-from stream_app.web.console.interval_chart import MOST, chart
+from stream_app.analytics.questions.result import ALL, Estimate
+from stream_app.web.console.plots.interval_chart import MOST, chart
 
 
 def estimate(value: float | None, low: float | None, high: float | None) -> Estimate:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.store.queries.scope import Scope
-from stream_app.store.repository import Store
-from stream_app.web.console import recent_choices
-from stream_app.web.console.recent_choices import KEEP_SECONDS, MAX_KEPT, choices
+from stream_app.store.sessions.scope import Scope
+from stream_app.store.stream.repository import Store
+from stream_app.web.console.overviews import recent_choices
+from stream_app.web.console.overviews.recent_choices import KEEP_SECONDS, MAX_KEPT, choices
 from tests.store.databases import open_store, sqlite
 
 

@@ -9,14 +9,17 @@ import pytest
 import sqlalchemy as sa
 from pyarrow import parquet
 
-from stream_app.analytics import rollups
-from stream_app.store import alert_actions, audit, disputes, ratings, tables
-from stream_app.store.disputes import Decision
-from stream_app.store.judgements import Reason
-from stream_app.store.people import People
-from stream_app.store.queries.alerts import ActionKind
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
+from stream_app.analytics.rollups import rollups
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.people import People
+from stream_app.store.alerts import alert_actions
+from stream_app.store.alerts.alerts import ActionKind
+from stream_app.store.database import tables
+from stream_app.store.database.judgements import Reason
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import disputes, ratings
+from stream_app.store.work.disputes import Decision
 from tests.store.reading import rows
 from tests.web.people.conftest import As, as_, filled
 
@@ -208,7 +211,7 @@ def test_a_roll_up_has_the_rows_of_its_view_with_small_cells_hidden(
 def test_every_roll_up_can_be_read_in_pages(
     rolled: Store, as_: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stream_app.web.exports import rollups as exported  # noqa: PLC0415
+    from stream_app.findings.exports import rollups as exported  # noqa: PLC0415
 
     for each in exported.RollUp:
         whole = download(as_, "pat", "rollups", table=each.value)

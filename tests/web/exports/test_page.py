@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 from tests.web.people.conftest import As, as_, filled
 from tests.web.people.test_pages import proper
 

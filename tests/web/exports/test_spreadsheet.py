@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream_app.analytics.columns import Kind
-from stream_app.web.exports import formats
-from stream_app.web.exports.columns import Column
-from stream_app.web.exports.formats import Format
-from stream_app.web.exports.spreadsheet import safe_text
+from stream_app.analytics.views.columns import Kind
+from stream_app.findings.exports import formats
+from stream_app.findings.exports.columns import Column
+from stream_app.findings.exports.formats import Format
+from stream_app.findings.exports.spreadsheet import safe_text
 
 SIGNS = "=+-@＝＋－＠"
 COLUMNS = [

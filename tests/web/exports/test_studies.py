@@ -10,12 +10,13 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from stream_app.store import audit, studies, tables
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import PersonError
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
-from stream_app.store.studies import StudyRefused
+from stream_app.store.accounts import audit, studies
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import PersonError
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.accounts.studies import StudyRefused
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.store import batches, judging
 from tests.web.people.conftest import As, as_, filled
 

@@ -8,9 +8,15 @@ from hypothesis import strategies as st
 
 from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import MECHANISMS, Level, SessionStatus
-from stream_app.web.feedback import composition
-from stream_app.web.feedback.composition import Feedback
-from stream_app.web.feedback.judgements import CounsellorTurn, Finding, TurnRef, finding, missed
+from stream_app.findings.feedback import composition
+from stream_app.findings.feedback.composition import Feedback
+from stream_app.findings.feedback.judgements import (
+    CounsellorTurn,
+    Finding,
+    TurnRef,
+    finding,
+    missed,
+)
 
 RATING_WORDS = re.compile(
     r"\b(good|bad|poor|weak|strong|excellent|great|fail\w*|wrong(?!\?)|better|worse|score\w*)\b",

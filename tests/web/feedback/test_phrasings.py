@@ -6,10 +6,10 @@ import pytest
 
 from stream_app.contracts.events import Domain, Role
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.practice import SaidTurn, context_of, score_wordings
+from stream_app.core.pipeline.practice import SaidTurn, context_of, score_wordings
+from stream_app.findings.feedback.phrasings import phrasings
 from stream_app.inference import bundle
 from stream_app.inference.scorer import OnnxScorer
-from stream_app.web.feedback.phrasings import phrasings
 
 CLIENTS = {
     Domain.PEER_SUPPORT: "I lie awake every night, and I am scared of going to work.",

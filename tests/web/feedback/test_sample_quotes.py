@@ -14,18 +14,18 @@ import pytest
 from pydantic import SecretStr
 
 from stream_app import bootstrap
-from stream_app.commands.event_files import sample_sessions
-from stream_app.commands.replay import recently_ended_samples
+from stream_app.commands.events.event_files import sample_sessions
+from stream_app.commands.events.replay import recently_ended_samples
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.pipeline import Source, receive
+from stream_app.core.pipeline.pipeline import Source, receive
+from stream_app.findings.feedback import loading, turn_loading
+from stream_app.findings.feedback.composition import Feedback, quote_turn
+from stream_app.findings.feedback.judgements import CounsellorTurn, Finding, finding, missed
+from stream_app.findings.feedback.turns import TurnFeedback
 from stream_app.settings import Settings
-from stream_app.store.people import Person
-from stream_app.store.queries.sessions import SessionFilter, find
-from stream_app.store.roles import PersonRole
-from stream_app.web.feedback import loading, turn_loading
-from stream_app.web.feedback.composition import Feedback, quote_turn
-from stream_app.web.feedback.judgements import CounsellorTurn, Finding, finding, missed
-from stream_app.web.feedback.turns import TurnFeedback
+from stream_app.store.accounts.people import Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.sessions.sessions import SessionFilter, find
 from tests.store.databases import sqlite
 
 REVIEWED = Path(__file__).with_name("sample_quotes.tsv")

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 from stream_app.contracts.events import Domain
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.exchanges import Opportunity
-from stream_app.web.feedback import turns
-from stream_app.web.feedback.judgements import CounsellorTurn, TurnRef
-from stream_app.web.feedback.phrasings import phrasings
-from stream_app.web.feedback.turns import OwnWords, TurnFeedback, Way
+from stream_app.core.measures.exchanges import Opportunity
+from stream_app.findings.feedback import turns
+from stream_app.findings.feedback.judgements import CounsellorTurn, TurnRef
+from stream_app.findings.feedback.phrasings import phrasings
+from stream_app.findings.feedback.turns import OwnWords, TurnFeedback, Way
 from tests.web.feedback.test_composition import EX, IP, heads, turn
 
 ER = MECHANISMS[0]

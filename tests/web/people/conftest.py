@@ -7,11 +7,11 @@ import pytest
 from pydantic import SecretStr
 
 from stream_app import bootstrap
-from stream_app.analytics import schema
+from stream_app.analytics.views import schema
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream.repository import Store
 from tests.store import databases, judging
 from tests.store.batches import prepare
 from tests.store.databases import open_store

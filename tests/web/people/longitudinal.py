@@ -12,12 +12,14 @@ import pytest
 from pydantic import SecretStr
 
 from stream_app import bootstrap
-from stream_app.analytics import rollups, schema, simulated_store
-from stream_app.analytics.simulator import World, simulate
+from stream_app.analytics.rollups import rollups
+from stream_app.analytics.simulation import simulated_store
+from stream_app.analytics.simulation.simulator import World, simulate
+from stream_app.analytics.views import schema
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream.repository import Store
 from tests.store import databases
 from tests.web.people.client import Client
 

@@ -10,14 +10,15 @@ import sqlalchemy as sa
 
 from stream_app.settings import Settings
 from stream_app.shown_settings import shown_settings
-from stream_app.store import audit, tables
-from stream_app.store.people import People, Person
-from stream_app.store.queries.service_facts import PartitionProgress
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole, Right
-from stream_app.web.account_changes import SHOWN_FOR, AccountChanges, grants
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole, Right
+from stream_app.store.database import tables
+from stream_app.store.lifecycle.service_facts import PartitionProgress
+from stream_app.store.stream.repository import Store
 from stream_app.web.console.admin.overview import lags
-from stream_app.web.passwords import hash_password, verify_password
+from stream_app.work.account_changes import SHOWN_FOR, AccountChanges, grants
+from stream_app.work.passwords import hash_password, verify_password
 from tests.web.people.client import Client
 from tests.web.people.conftest import As
 from tests.web.people.test_pages import proper

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from stream_app import extras
-from stream_app.analytics import questions
-from stream_app.web.console import analyses
-from stream_app.web.console.asked_questions import ASKED
+from stream_app.analytics.questions import questions
+from stream_app.web.console.analytics import analyses
+from stream_app.web.console.analytics.asked_questions import ASKED
 from stream_app.web.console.pseudonym_words import short_form
 from tests.web.people.client import Client
 from tests.web.people.longitudinal import Platform, platform

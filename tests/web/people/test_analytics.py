@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from stream_app.analytics import rollups
-from stream_app.store.people import People, Person
-from stream_app.store.roles import PersonRole
-from stream_app.web.console import analytics
+from stream_app.analytics.rollups import rollups
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.web.console.analytics import analytics
 from stream_app.web.console.pseudonym_words import short_form
 from tests.store import batches
 from tests.web.people.longitudinal import LINKED, Platform, platform

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import audit, calibration_samples
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
+from stream_app.store.accounts import audit
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import calibration_samples
 from tests.store import batches
 from tests.store.batches import BUNDLE
 from tests.web.people.conftest import As

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from stream_app.contracts.events import Consent, ConsentStatus, decode
-from stream_app.store.deliveries import Deliveries
-from stream_app.store.repository import Store
-from stream_app.web.publisher import Publisher
+from stream_app.store.alerts.deliveries import Deliveries
+from stream_app.store.stream.repository import Store
+from stream_app.web.live.publisher import Publisher
 from tests.store import batches
 from tests.web.people.conftest import As
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from stream_app.store import audit
-from stream_app.store.repository import Store
+from stream_app.store.accounts import audit
+from stream_app.store.stream.repository import Store
 from stream_app.web.console.pseudonym_words import short_form
 from tests.store.judging import NOOR
 from tests.web.people.conftest import As
@@ -49,7 +49,7 @@ def test_a_short_form_of_several_counsellors_leads_to_the_list(
     as_: As, filled: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "stream_app.web.console.counsellor.find_counsellors", lambda *_: ["a" * 32, "b" * 32]
+        "stream_app.web.console.people.counsellor.find_counsellors", lambda *_: ["a" * 32, "b" * 32]
     )
     answer = as_("sue").get("/counsellors/abcdef")
     assert answer.headers["location"] == "/counsellors?search=abcdef"

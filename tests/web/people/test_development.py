@@ -6,11 +6,11 @@ from statistics import fmean
 
 import sqlalchemy as sa
 
-from stream_app.store import tables
-from stream_app.store.queries import counsellors
-from stream_app.store.queries.scope import Scope
+from stream_app.findings.trends import MIN_SESSIONS, interval
+from stream_app.store.database import tables
+from stream_app.store.sessions import counsellors
+from stream_app.store.sessions.scope import Scope
 from stream_app.web.console.pseudonym_words import short_form
-from stream_app.web.trends import MIN_SESSIONS, interval
 from tests.analytics import archiving
 from tests.web.people.longitudinal import LINKED, Platform, platform
 

@@ -5,10 +5,12 @@ from datetime import UTC, datetime
 import pytest
 import sqlalchemy as sa
 
-from stream_app.store import audit, holds, tables
-from stream_app.store.people import People
-from stream_app.store.repository import Store
-from stream_app.web.passwords import hash_password
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.people import People
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import holds
+from stream_app.store.stream.repository import Store
+from stream_app.work.passwords import hash_password
 from tests.web.people.client import Client
 from tests.web.people.conftest import As
 from tests.web.people.test_pages import proper

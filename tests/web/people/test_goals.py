@@ -8,11 +8,12 @@ import pytest
 import sqlalchemy as sa
 from scipy.stats import ttest_ind
 
-from stream_app.store import erasure, retention, tables
-from stream_app.store.coaching_goals import Goal, GoalState
-from stream_app.store.queries.development import MeasuredSession
+from stream_app.findings.trends import interval
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure, retention
+from stream_app.store.work.coaching_goals import Goal, GoalState
+from stream_app.store.work.development import MeasuredSession
 from stream_app.web.goal_progress import FEWEST_DAYS, Reached, Sessions, baselines, progress
-from stream_app.web.trends import interval
 from tests.store.reading import rows, stored_rows
 from tests.web.people.longitudinal import LINKED, Platform, platform
 

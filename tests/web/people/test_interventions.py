@@ -13,15 +13,17 @@ from jsonschema import Draft202012Validator
 
 from stream_app.contracts import schema
 from stream_app.errors import BrokerUnavailable
-from stream_app.store import audit, erasure, tables
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import IngestScope, People, Person
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole, Right
-from stream_app.web.intervention_outbox import InterventionOutbox
-from stream_app.web.live_hub import Subscription
-from stream_app.web.publisher import Publisher
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import IngestScope, People, Person
+from stream_app.store.accounts.roles import PersonRole, Right
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
+from stream_app.web.live.intervention_outbox import InterventionOutbox
+from stream_app.web.live.live_hub import Subscription
+from stream_app.web.live.publisher import Publisher
 from stream_app.web.services import Services
 from tests.store import batches, judging
 from tests.store.reading import stored_rows
@@ -190,7 +192,7 @@ def test_another_process_publishes_only_what_was_left_for_some_time(
 def test_the_outbox_publishes_at_once_and_survives_failures(
     as_: As, live: Store, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stream_app.web.intervention_outbox.MIN_PAUSE", 0.01)
+    monkeypatch.setattr("stream_app.web.live.intervention_outbox.MIN_PAUSE", 0.01)
     sue = as_("sue")
     outbox = services_of(sue).interventions
 

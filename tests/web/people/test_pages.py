@@ -9,14 +9,16 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import audit, calibration_samples, disputes, tables
-from stream_app.store.audit import AuditAction
-from stream_app.store.people import People
-from stream_app.store.queries import comparable
-from stream_app.store.queries.comparable import Place
-from stream_app.store.repository import Store
-from stream_app.web.console import session
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import People
+from stream_app.store.database import tables
+from stream_app.store.sessions import comparable
+from stream_app.store.sessions.comparable import Place
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import calibration_samples, disputes
 from stream_app.web.console.pseudonym_words import short_form
+from stream_app.web.console.session import session
 from tests.fakes import FakeScorer
 from tests.store import batches
 from tests.store.batches import BUNDLE

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from stream_app.store import erasure, saved_views, tables
-from stream_app.store.people import People
-from stream_app.store.queries import bundle_info
-from stream_app.store.queries.sessions import LOW_RATING
-from stream_app.store.saved_views import MOST, SavedView
+from stream_app.store.accounts import saved_views
+from stream_app.store.accounts.people import People
+from stream_app.store.accounts.saved_views import MOST, SavedView
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure
+from stream_app.store.sessions import bundle_info
+from stream_app.store.sessions.sessions import LOW_RATING
 from stream_app.web.console.pseudonym_words import short_form
 from tests.store.reading import rows
 from tests.web.people.longitudinal import LINKED, Platform, platform

@@ -16,17 +16,19 @@ from structlog.testing import capture_logs
 
 from stream_app import bootstrap, extras
 from stream_app.contracts.events import Role
-from stream_app.core.practice import SaidTurn
+from stream_app.core.pipeline.practice import SaidTurn
 from stream_app.errors import BundleError
+from stream_app.findings.feedback.judgements import Fit
 from stream_app.inference import bundle
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
-from stream_app.store import assignments, audit, tables
-from stream_app.store.people import People
-from stream_app.store.repository import Store
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.people import People
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import assignments
 from stream_app.web import practice_model
-from stream_app.web.console.practice import AnswerMove
-from stream_app.web.feedback.judgements import Fit
+from stream_app.web.console.session.practice import AnswerMove
 from stream_app.web.practice_model import (
     LoadedModel,
     PracticeModel,

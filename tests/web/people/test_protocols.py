@@ -1,6 +1,6 @@
 """The operator's protocol of a rule, where people see its alerts."""
 
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 from tests.rule_texts import EAGER_TEXT, rules_of
 from tests.store import batches, judging
 from tests.web.people.conftest import As

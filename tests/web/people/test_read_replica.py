@@ -7,9 +7,9 @@ from pydantic import SecretStr
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
-from stream_app.store import audit
-from stream_app.store.people import People, Person
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
 from tests.store import databases
 from tests.store.batches import prepare
 from tests.web.people.client import Client

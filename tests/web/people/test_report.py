@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from stream_app.analytics import shown_curves
-from stream_app.analytics.shown import ALL
+from stream_app.analytics.questions import shown_curves
+from stream_app.analytics.views.shown import ALL
 from stream_app.cli import app
-from stream_app.web import report
+from stream_app.web.console.analytics import report
+from stream_app.web.console.analytics.report import Wanted
 from stream_app.web.console.pseudonym_words import short_form
-from stream_app.web.report import Wanted
 from tests.web.people.longitudinal import Platform, platform
 
 __all__ = ["platform"]

@@ -6,16 +6,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from stream_app.core.scorecards import Criterion, Scorecard, parse
+from stream_app.core.rules.scorecards import Criterion, Scorecard, parse
+from stream_app.findings import review_agreement
+from stream_app.findings.agreement import confusion_matrix, kappa
 from stream_app.settings import DEFAULT_SCORECARDS
-from stream_app.store import assignments, audit, reviews, tables, waiting_work
-from stream_app.store.queries import alerts
-from stream_app.store.queries.alerts import AlertFilter
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
-from stream_app.store.reviews import NewReview, Origin
-from stream_app.web import review_agreement
-from stream_app.web.agreement import confusion_matrix, kappa
+from stream_app.store.accounts import audit
+from stream_app.store.alerts import alerts
+from stream_app.store.alerts.alerts import AlertFilter
+from stream_app.store.database import tables
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import assignments, reviews, waiting_work
+from stream_app.store.work.reviews import NewReview, Origin
 from tests.store.reading import rows, stored_rows
 from tests.web.people.conftest import As
 

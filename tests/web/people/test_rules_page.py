@@ -11,17 +11,19 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from stream_app import bootstrap
-from stream_app.core.yaml_file import digest_of
+from stream_app.core.rules.yaml_file import digest_of
 from stream_app.settings import RulesSource, Settings
-from stream_app.store import alert_actions, audit, rule_versions, tables
-from stream_app.store.judgements import Reason
-from stream_app.store.people import People
-from stream_app.store.queries.alerts import ActionKind
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.people import People
+from stream_app.store.alerts import alert_actions, rule_versions
+from stream_app.store.alerts.alerts import ActionKind
+from stream_app.store.database import tables
+from stream_app.store.database.judgements import Reason
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
 from stream_app.web import rule_trials
-from stream_app.web.passwords import hash_password
 from stream_app.web.services import Services
+from stream_app.work.passwords import hash_password
 from tests.rule_texts import EAGER_TEXT, HEAD, risk_text, rule_text
 from tests.store.batches import MANIFEST
 from tests.web.people.client import Client

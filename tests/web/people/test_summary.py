@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.web.console import report_page
+from stream_app.web.console.analytics import report_page
 from stream_app.web.console.pseudonym_words import short_form
 from tests.web.people.longitudinal import Platform, platform
 from tests.web.people.test_analyses import days, sentence, words

@@ -9,11 +9,14 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.store import assignments, audit, erasure, tables
-from stream_app.store.queries import clearest_turns
-from stream_app.store.queries.clearest_turns import LOOK_BACK, SESSIONS, before_session
-from stream_app.store.queries.scope import Scope
-from stream_app.store.repository import Store
+from stream_app.store.accounts import audit
+from stream_app.store.database import tables
+from stream_app.store.lifecycle import erasure
+from stream_app.store.sessions import clearest_turns
+from stream_app.store.sessions.clearest_turns import LOOK_BACK, SESSIONS, before_session
+from stream_app.store.sessions.scope import Scope
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import assignments
 from tests.fakes import FakeScorer
 from tests.store import batches
 from tests.store.judging import NOOR

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from stream_app.core.scoring_bundles import BundlesInForce, ScoringBundle
+from stream_app.core.pipeline.scoring_bundles import BundlesInForce, ScoringBundle
 from stream_app.errors import BundleError
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 from stream_app.web.practice_model import LoadedModel, PracticeModel, PracticeUnavailable
 from tests.store.batches import pipeline, received, turn
 from tests.web.people.conftest import As

@@ -7,9 +7,10 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from stream_app.store import pins, tables
-from stream_app.store.repository import Store
-from stream_app.web.console import wall
+from stream_app.store.accounts import pins
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
+from stream_app.web.console.overviews import wall
 from tests.store import batches
 from tests.store.judging import NOOR
 from tests.web.people.conftest import As
@@ -92,5 +93,5 @@ def test_supervisors_of_another_team_find_and_count_nothing(live: Store, as_: As
 def test_manifests_are_read_once(live: Store, as_: As) -> None:
     sue = as_("sue")
     sue.get("/")
-    with patch("stream_app.store.queries.bundle_info._info", side_effect=AssertionError):
+    with patch("stream_app.store.sessions.bundle_info._info", side_effect=AssertionError):
         assert len(cards(sue.get("/"))) == SESSIONS

@@ -2,7 +2,7 @@ import pytest
 from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 
-from stream_app.web import passwords
+from stream_app.work import passwords
 from tests.web.people.conftest import as_, filled
 
 __all__ = ["as_", "filled"]

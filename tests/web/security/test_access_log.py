@@ -5,13 +5,13 @@ from itertools import pairwise
 import pytest
 from fastapi import Request
 
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction
-from stream_app.store.audit_chain import verify
-from stream_app.store.repository import Store
-from stream_app.web import access_log, unknown_senders
-from stream_app.web.access_log import AccessLog
-from stream_app.web.unknown_senders import UnknownSenders
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.audit_chain import verify
+from stream_app.store.stream.repository import Store
+from stream_app.web.http import access_log, unknown_senders
+from stream_app.web.http.access_log import AccessLog
+from stream_app.web.http.unknown_senders import UnknownSenders
 from tests.store.batches import BUNDLE
 from tests.web.people.conftest import As
 

@@ -1,8 +1,8 @@
 """Two counsellors of one session do not see each other's ratings; the ingest role sees nothing."""
 
-from stream_app.store.people import People, Person
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream.repository import Store
 from tests.store import batches, judging
 from tests.web.people.conftest import As
 

@@ -10,10 +10,10 @@ from pydantic import SecretStr
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
-from stream_app.store.people import People
-from stream_app.store.repository import Store
-from stream_app.store.tables import access_tokens
-from stream_app.web.passwords import hash_password
+from stream_app.store.accounts.people import People
+from stream_app.store.database.tables import access_tokens
+from stream_app.store.stream.repository import Store
+from stream_app.work.passwords import hash_password
 from tests.web.people.client import Client
 
 PASSWORD = "seven grey herons waiting"

@@ -4,10 +4,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
-from stream_app.web.body_limit import MAX_BODY_BYTES
-from stream_app.web.live_hub import MAX_CLIENTS_PER_PERSON, Hub, Subscription, TooManyClients
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
+from stream_app.web.http.body_limit import MAX_BODY_BYTES
+from stream_app.web.live.live_hub import MAX_CLIENTS_PER_PERSON, Hub, Subscription, TooManyClients
 from tests.store import batches
 from tests.web.people.conftest import As
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 from tests.web.people.conftest import As
 
 EARLY, LATE = "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"

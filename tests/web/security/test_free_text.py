@@ -14,11 +14,11 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import BaseModel
 from starlette.routing import Mount
 
-from stream_app.store import tables
-from stream_app.store.people import People
-from stream_app.store.repository import Store
-from stream_app.store.roles import Right
-from stream_app.store.suppressions import find_suppressions
+from stream_app.store.accounts.people import People
+from stream_app.store.accounts.roles import Right
+from stream_app.store.alerts.suppressions import find_suppressions
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from stream_app.web import api
 from tests.store import batches
 from tests.store.batches import BUNDLE

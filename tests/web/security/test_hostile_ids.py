@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from stream_app.store.repository import Store
+from stream_app.store.stream.repository import Store
 from tests.store import batches, judging
 from tests.web.people.conftest import As
 

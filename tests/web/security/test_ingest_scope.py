@@ -11,11 +11,11 @@ from pydantic import SecretStr
 from stream_app import bootstrap
 from stream_app.contracts.events import decode
 from stream_app.settings import Settings
-from stream_app.store import turn_numbers
-from stream_app.store.people import ANY_SESSION, IngestScope, People, Person
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
-from stream_app.web.ingest import EventResult, _refuse_other_sessions, _Valid
+from stream_app.store.accounts.people import ANY_SESSION, IngestScope, People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream import turn_numbers
+from stream_app.store.stream.repository import Store
+from stream_app.web.ingest.ingest import EventResult, _refuse_other_sessions, _Valid
 from stream_app.web.services import Services
 from tests.store import databases
 from tests.store.batches import consent, end, outcome, process, turn

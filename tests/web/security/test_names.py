@@ -1,10 +1,10 @@
 """Analysts and colleagues cannot identify people."""
 
-from stream_app.store import calibration_samples
-from stream_app.store.calibration_samples import NewCalibrationSample
-from stream_app.store.people import People
-from stream_app.store.repository import Store
-from stream_app.web import blind_rating, calibration_report
+from stream_app.findings import blind_rating, calibration_report
+from stream_app.store.accounts.people import People
+from stream_app.store.stream.repository import Store
+from stream_app.store.work import calibration_samples
+from stream_app.store.work.calibration_samples import NewCalibrationSample
 from stream_app.web.console.pseudonym_words import short_form
 from tests.store import batches, judging
 from tests.web.people.conftest import As

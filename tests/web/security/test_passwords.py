@@ -4,13 +4,13 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from stream_app.commands import people as accounts
+from stream_app.commands.records import people as accounts
 from stream_app.settings import Settings
-from stream_app.store import audit
-from stream_app.store.people import People, PersonError
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
-from stream_app.web.passwords import hash_new_password, hash_password, verify_password
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.people import People, PersonError
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream.repository import Store
+from stream_app.work.passwords import hash_new_password, hash_password, verify_password
 from tests.web.people.client import Client
 from tests.web.people.conftest import As
 

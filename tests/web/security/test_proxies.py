@@ -9,9 +9,9 @@ from pydantic import SecretStr, ValidationError
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream.repository import Store
 
 PROXY, STRANGER = "10.1.2.3", "10.9.9.9"
 Ask = Callable[..., "httpx.Response"]

@@ -3,10 +3,10 @@
 import pytest
 from fastapi import HTTPException
 
-from stream_app.store.people import People, Person
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
-from stream_app.web.rate_limits import RateLimit
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream.repository import Store
+from stream_app.web.http.rate_limits import RateLimit
 from stream_app.web.services import CHECKS_AT_ONCE, EVENTS_AT_ONCE, EVENTS_PER_SECOND
 from tests.web.people.conftest import As
 

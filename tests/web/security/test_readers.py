@@ -2,8 +2,8 @@
 
 import pytest
 
-from stream_app.store import tables
-from stream_app.store.repository import Store
+from stream_app.store.database import tables
+from stream_app.store.stream.repository import Store
 from tests.store import batches, judging
 from tests.store.reading import rows
 from tests.web.people.conftest import As

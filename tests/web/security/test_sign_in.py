@@ -16,13 +16,13 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from stream_app.commands import people as accounts
+from stream_app.commands.records import people as accounts
 from stream_app.settings import Settings
-from stream_app.store.people import People
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
-from stream_app.store.sign_in_throttle import SignInThrottle, TooManyAttempts
-from stream_app.web.passwords import hash_password
+from stream_app.store.accounts.people import People
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.accounts.sign_in_throttle import SignInThrottle, TooManyAttempts
+from stream_app.store.stream.repository import Store
+from stream_app.work.passwords import hash_password
 from tests.web.people.conftest import As
 from tests.web.server import serving
 

@@ -14,14 +14,14 @@ from pydantic import SecretStr, ValidationError
 
 from stream_app import bootstrap
 from stream_app.settings import Settings
-from stream_app.store import audit
-from stream_app.store.people import People, Person, PersonError
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
-from stream_app.web.account_changes import AccountChanges
-from stream_app.web.console import single_sign_on
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.people import People, Person, PersonError
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream.repository import Store
+from stream_app.web.console.sign_in import single_sign_on
 from stream_app.web.services import Services
-from stream_app.worker.broker import free_port
+from stream_app.work.account_changes import AccountChanges
+from stream_app.worker.kafka.broker import free_port
 from tests.web.openid_provider import running_provider
 from tests.web.people.client import Client
 

@@ -3,11 +3,11 @@
 import pytest
 from pydantic import SecretStr
 
-from stream_app.commands import people as accounts
+from stream_app.commands.records import people as accounts
 from stream_app.settings import Settings
-from stream_app.store.people import People, Person, PersonError
-from stream_app.store.repository import Store
-from stream_app.store.roles import PersonRole
+from stream_app.store.accounts.people import People, Person, PersonError
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.stream.repository import Store
 from tests.web.people.conftest import As
 
 PASSWORD = "seven grey herons waiting"

@@ -7,15 +7,14 @@ import pytest
 from pydantic import SecretStr
 
 from stream_app import bootstrap
-from stream_app.commands import people as accounts
+from stream_app.commands.records import people as accounts
 from stream_app.settings import Settings
-from stream_app.store import alert_actions
-from stream_app.store.people import People, PersonError
-from stream_app.store.queries import alerts
-from stream_app.store.queries.alerts import ActionKind, AlertFilter
-from stream_app.store.queries.scope import ALL_SESSIONS
-from stream_app.store.repository import Store
-from stream_app.store.roles import Right
+from stream_app.store.accounts.people import People, PersonError
+from stream_app.store.accounts.roles import Right
+from stream_app.store.alerts import alert_actions, alerts
+from stream_app.store.alerts.alerts import ActionKind, AlertFilter
+from stream_app.store.sessions.scope import ALL_SESSIONS
+from stream_app.store.stream.repository import Store
 from tests.web.people.client import Client
 
 Limited = Callable[..., Client]

@@ -6,12 +6,12 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from stream_app.store import audit
-from stream_app.store.audit import AuditAction
-from stream_app.web.auth import Admin
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.web.console.overviews.wall import FilterValue
 from stream_app.web.console.rendering import render
-from stream_app.web.console.wall import FilterValue
 from stream_app.web.services import ServicesDep
+from stream_app.web.sign_in.auth import Admin
 
 router = APIRouter(prefix="/admin", default_response_class=HTMLResponse, include_in_schema=False)
 PAGE_SIZE: Final = 100

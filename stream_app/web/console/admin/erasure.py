@@ -11,15 +11,16 @@ from fastapi.responses import HTMLResponse, Response
 
 from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.errors import RapportError
-from stream_app.store import audit, erasure, holds
-from stream_app.store.audit import AuditAction
-from stream_app.store.erasure_plans import Plan, planned
-from stream_app.store.people import Person
+from stream_app.store.accounts import audit
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import Person
+from stream_app.store.lifecycle import erasure, holds
+from stream_app.store.lifecycle.erasure_plans import Plan, planned
 from stream_app.web.api.fields import NO_NUL, Identifier
-from stream_app.web.auth import Admin
 from stream_app.web.console.confirmation import Password, confirmed
 from stream_app.web.console.rendering import render
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import Admin
 
 router = APIRouter(prefix="/admin", default_response_class=HTMLResponse, include_in_schema=False)
 MOST_SESSIONS: Final = 500

@@ -9,17 +9,17 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from stream_app import __version__
-from stream_app.store import schema
-from stream_app.store.connection import masked_url
-from stream_app.store.deliveries import DeliveryState
-from stream_app.store.queries import service_facts
-from stream_app.store.queries.service_facts import PartitionProgress
-from stream_app.web.account_changes import grants
-from stream_app.web.auth import Admin
+from stream_app.store.alerts.deliveries import DeliveryState
+from stream_app.store.database.connection import masked_url
+from stream_app.store.lifecycle import service_facts
+from stream_app.store.lifecycle.service_facts import PartitionProgress
+from stream_app.store.stream import schema
 from stream_app.web.console.rendering import render
 from stream_app.web.console.tour import tour_step
-from stream_app.web.log_ends import BrokerAnswer
+from stream_app.web.live.log_ends import BrokerAnswer
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import Admin
+from stream_app.work.account_changes import grants
 
 router = APIRouter(prefix="/admin", default_response_class=HTMLResponse, include_in_schema=False)
 STATES: Final = (DeliveryState.DUE, DeliveryState.HELD, DeliveryState.DELIVERED)

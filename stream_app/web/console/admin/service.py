@@ -8,12 +8,12 @@ from fastapi.responses import HTMLResponse, Response
 
 from stream_app.errors import ClocksDisagree
 from stream_app.shown_settings import shown_settings
-from stream_app.store import clocks
-from stream_app.store.queries import service_facts
-from stream_app.store.retention import PurgeRefused, schedule
-from stream_app.web.auth import Admin
+from stream_app.store.database import clocks
+from stream_app.store.lifecycle import service_facts
+from stream_app.store.lifecycle.retention import PurgeRefused, schedule
 from stream_app.web.console.rendering import render
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import Admin
 
 router = APIRouter(prefix="/admin", default_response_class=HTMLResponse, include_in_schema=False)
 

@@ -1,0 +1,134 @@
+"""``rapport score``: scores a file without Kafka and without a database."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+import msgspec
+from msgspec import Struct, field
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from stream_app.commands.events import offline_batches
+from stream_app.commands.events.event_files import InputError, raw_events, size
+from stream_app.commands.events.whole_file import written_whole
+from stream_app.contracts import plausible, scores
+from stream_app.contracts.plausible import PlausibleTimes
+from stream_app.contracts.scores import DeadLetter, SessionScore
+from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session.batch import BatchResult
+from stream_app.core.session.session_state import Versioned
+
+STANDARD_OUTPUT: Final = Path("-")
+
+
+class Summary(Struct):
+    """Counts and dead letters of a run."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+    sessions: int = 0
+
+    @property
+    def valid(self) -> int:
+        """Number of events that are not dead letters."""
+        return self.counts.total() - self.counts["dead-letter"]
+
+
+def run(
+    pipeline: Pipeline,
+    events: Iterator[bytes],
+    out: IO[bytes],
+    batch: int,
+    with_alerts: bool,
+    times: PlausibleTimes = plausible.DEFAULT,
+) -> Summary:
+    """Score ``events`` and write JSON lines; finally flush the sessions without an end."""
+    summary = Summary()
+    states: dict[str, Versioned] = {}
+    points: dict[str, list[tuple[int, float]]] = {}
+    latest: dict[str, SessionScore] = {}
+
+    def take(result: BatchResult) -> None:
+        for turn_score in result.turn_scores:
+            _line(out, scores.encode(turn_score))
+        if with_alerts:
+            for alert in result.alerts:
+                _line(out, scores.encode(alert))
+        for session_score in result.session_scores:
+            points.setdefault(session_score.session_id, []).extend(session_score.risk_by_turn)
+            latest[session_score.session_id] = session_score
+        summary.counts.update(result.counts)
+        summary.dead_letters.extend(item.letter for item in result.dead_letters)
+
+    for result in offline_batches.process(pipeline, events, states, batch, times):
+        take(result)
+    take(
+        pipeline.flush_idle({key: known for key, known in states.items() if not known.state.closed})
+    )
+    for session_id, session_score in latest.items():
+        whole = msgspec.structs.replace(session_score, risk_by_turn=points[session_id])
+        _line(out, scores.encode(whole))
+    summary.sessions = len(latest)
+    return summary
+
+
+@contextmanager
+def open_output(path: Path | None, source: Path) -> Iterator[IO[bytes]]:
+    """Open the output for the ``with`` block: standard output if ``path`` is None or ``-``.
+
+    A file is complete or not there: see ``written_whole``.
+
+    Raises:
+        InputError: the file cannot be written, or is the input.
+    """
+    if path is None or path == STANDARD_OUTPUT:
+        yield sys.stdout.buffer
+        return
+    try:
+        if path.exists() and source.exists() and path.samefile(source):
+            raise InputError(f"{path} is the input; write to another file")
+        with written_whole(path) as stream:
+            yield stream
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written: {problem.strerror}") from problem
+
+
+def with_progress(sources: Sequence[Path], console: Console | None) -> Iterator[bytes]:
+    """The events of files; with a console, show how much of the files has been read."""
+    if console is None:
+        for source in sources:
+            yield from raw_events(source)
+        return
+    columns = (
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[events]} events"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    sizes = [size(source) for source in sources]
+    total = None if None in sizes else sum(filter(None, sizes))
+    with Progress(*columns, transient=True, console=console) as progress:
+        task = progress.add_task("", total=total, events=0)
+        events = 0
+        for source in sources:
+            for event in raw_events(source, lambda read: progress.advance(task, read)):
+                events += bool(event)
+                progress.update(task, events=events)
+                yield event
+
+
+def _line(out: IO[bytes], message: bytes) -> None:
+    out.write(message)
+    out.write(b"\n")

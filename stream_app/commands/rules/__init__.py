@@ -1,0 +1,11 @@
+"""Commands over rules, intents and the bundle: check, try, suggest, adapt, promote."""
+
+__all__ = [
+    "adapt",
+    "adapt_vectors",
+    "intent_suggestions",
+    "intents",
+    "promote",
+    "rule_backtest",
+    "rules",
+]

@@ -1,0 +1,14 @@
+"""Commands that run processes: worker, web, notifier, demo, doctor."""
+
+__all__ = [
+    "bench",
+    "child_processes",
+    "doctor",
+    "history",
+    "interrupts",
+    "notify",
+    "up",
+    "watch",
+    "web",
+    "worker",
+]

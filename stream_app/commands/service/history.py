@@ -1,0 +1,82 @@
+"""``rapport history``: writes half a year of synthetic sessions for the demo.
+
+A training in the middle raises the levels, and later another model begins to score. Everything is
+marked: the models are called synthetic, and so are the sessions.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from stream_app import bootstrap
+from stream_app.analytics.questions import marked_days
+from stream_app.analytics.questions.frames import DAYS_A_MONTH
+from stream_app.analytics.questions.marked_days import TRAINING, MarkedDay
+from stream_app.analytics.rollups import rollups
+from stream_app.analytics.simulation import simulated_store
+from stream_app.analytics.simulation.simulator import World, simulate
+from stream_app.commands.events.event_files import DEMO_TEAM, sample_counsellor
+from stream_app.settings import Settings
+from stream_app.store.accounts.people import People, Person
+from stream_app.store.accounts.roles import PersonRole
+from stream_app.store.lifecycle import retention
+from stream_app.store.stream.repository import Store
+
+MONTHS: Final = 6
+DAYS: Final = 184
+"""Those months, and no session in the future."""
+PREFIX: Final = "synthetic"
+"""Of session ids."""
+LINKED: Final = "counsellor-0001"
+"""Of ``DEMO_TEAM``; becomes the demo's counsellor."""
+
+
+def run(settings: Settings) -> int:
+    """Write the history; returns the number of turns."""
+    store = bootstrap.store(settings)
+    store.load_privacy(settings.redact)
+    world = _world()
+    platform = simulate(world)
+    sessions = platform.frames.sessions
+    sessions["counsellor"] = sessions["counsellor"].replace(
+        {LINKED: sample_counsellor(DEMO_TEAM, 0)}
+    )
+    _add_rater(store)
+    turns = simulated_store.write(platform, store, PREFIX)
+    rollups.rebuild(store)
+    # so that the first purge expects months of texts to have expired
+    retention.claim_daily_run(store, datetime.now(UTC) - 2 * retention.INTERVAL)
+    store.close()
+    _mark(settings, world)
+    return turns
+
+
+def _mark(settings: Settings, world: World) -> None:
+    """Add the training to the file of marked days, if there is one without any day."""
+    file = settings.marked_days
+    if file is None or world.training is None or marked_days.read(file):
+        return
+    day = (world.begins + timedelta(days=world.training * DAYS_A_MONTH)).date()
+    marked_days.write(file, [MarkedDay(day, TRAINING, "Reflective listening")])
+
+
+def _world() -> World:
+    begins = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return World(
+        begins=begins - timedelta(days=DAYS),
+        counsellors=24,
+        months=MONTHS,
+        joining_months=1,
+        sessions_a_month=12,
+        turns=3,
+        training=3,
+        training_jump=0.25,
+        new_model=4.7,
+        new_model_shift=0.1,
+    )
+
+
+def _add_rater(store: Store) -> None:
+    """A disabled account of the ratings, so that they count as a supervisor's."""
+    people = People(store)
+    people.add(Person(simulated_store.SOMEBODY, PersonRole.SUPERVISOR), None)
+    people.disable(simulated_store.SOMEBODY)

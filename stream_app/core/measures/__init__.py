@@ -1,0 +1,20 @@
+"""What is computed of turns and sessions: heads, aggregates, empathy, crisis, MITI."""
+
+__all__ = [
+    "aggregates",
+    "baselines",
+    "crisis",
+    "empathy",
+    "empathy_words",
+    "exchanges",
+    "heads",
+    "intents",
+    "miti",
+    "outcomes",
+    "perceived",
+    "reporting_months",
+    "suppression",
+    "turn_evidence",
+    "watch",
+    "window",
+]

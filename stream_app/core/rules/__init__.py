@@ -1,0 +1,17 @@
+"""What people write in files: alert rules and their variables, intents, routes, scorecards."""
+
+__all__ = [
+    "alert_reasons",
+    "alerts",
+    "intent_file",
+    "intent_variables",
+    "languages",
+    "routes_file",
+    "routing",
+    "rule_file",
+    "rules",
+    "scorecards",
+    "variable_words",
+    "variables",
+    "yaml_file",
+]

@@ -1,0 +1,182 @@
+"""The stored state of a session; ``core.window.WindowTurn`` says what it keeps of turns."""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field, structs
+
+from stream_app.core.measures.aggregates import Aggregates
+from stream_app.core.measures.baselines import Pinned
+from stream_app.core.measures.exchanges import Exchanges
+from stream_app.core.measures.miti import MitiCounts
+from stream_app.core.measures.watch import Facts, Watch
+from stream_app.core.measures.window import WindowState
+from stream_app.core.rules.alerts import AlertStatus
+from stream_app.core.session import state_layout
+
+EARLIER_RULE: Final = "low-empathy-risk"
+
+
+class BundleChoice(Struct, frozen=True, array_like=True):
+    """A bundle other than the default one: its id, its digest, and its encoder if it has its own.
+
+    See ``core.scoring_bundles``.
+    """
+
+    bundle: str
+    digest: str
+    encoder: str = ""
+
+
+class SessionState(Struct, array_like=True):
+    """Everything needed to continue a session; stored in the layout of ``core.state_layout``.
+
+    ``consent``: the latest stated one, None before the first. ``withdrawn``: since
+    ``withdrawn_at``; see ``core.consent``. ``consent_version``: the newest version of the wording
+    in a record. ``consent_records``: checksums of the latest ones, so that they are applied once.
+    ``analysed``: a turn was accepted. ``has_counsellor``: a counsellor's turn was.
+    ``withheld_outcomes``: checksums of withheld outcomes, so that they stay withheld when re-read.
+    ``alerts``: by rule, for rules that have started at least once. ``alert``: of the only rule of
+    an earlier release; ``unpack`` moves it to ``alerts``. ``slots``: the stored rows of the
+    window's turns by seq (see ``store.windows``); empty in memory. ``bundle``: the default bundle
+    of the installation. ``chosen``: the bundle that scores the session, None for the default one.
+    ``undecided``: no turn has had a language with a bundle yet. ``unscored_turns``: stored without
+    a score. ``early_ends``: checksums of ends that came before the first turn, without effect.
+    """
+
+    session_id: str
+    bundle: str
+    closed: bool = False
+    consent: bool | None = None
+    withdrawn: bool = False
+    withdrawn_at: datetime | None = None
+    consent_version: str | None = None
+    consent_records: list[int] = field(default_factory=list)
+    analysed: bool = False
+    has_counsellor: bool = False
+    domain: str | None = None
+    approach: str | None = None
+    channel: str | None = None
+    team: str | None = None
+    lang: str | None = None
+    started_at: datetime | None = None
+    last_activity_at: datetime | None = None
+    ended_at: datetime | None = None
+    end_reason: str | None = None
+    withheld_turns: int = 0
+    withheld_outcomes: list[int] = field(default_factory=list)
+    window: WindowState = field(default_factory=WindowState)
+    aggregates: Aggregates = field(default_factory=Aggregates)
+    exchanges: Exchanges = field(default_factory=Exchanges)
+    watch: Watch = field(default_factory=Watch)
+    alerts: dict[str, AlertStatus] = field(default_factory=dict)
+    alert: AlertStatus | None = None
+    baselines: Pinned = Pinned()
+    risk: float | None = None
+    outcomes: dict[str, float] = field(default_factory=dict)
+    miti: MitiCounts | None = None
+    slots: dict[int, int] = field(default_factory=dict)
+    chosen: BundleChoice | None = None
+    undecided: bool = False
+    unscored_turns: int = 0
+    early_ends: list[int] = field(default_factory=list)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known about the session as a whole so far."""
+        return Facts(self.domain, self.channel, self.team, self.baselines, self.approach)
+
+    @property
+    def wake_at(self) -> datetime | None:
+        """When the next timed rule is due, in event time, or None.
+
+        Also None while turns wait for a missing one, which may have been the answer.
+        """
+        if self.closed or self.window.waiting:
+            return None
+        due = [status.due_at for status in self.alerts.values() if status.due_at is not None]
+        return min(due, default=None)
+
+
+class Versioned(Struct):
+    """A state and its metadata in the store; ``version`` 0 is not stored yet.
+
+    ``partition``: of the topic with the session's events. ``slots``: the stored rows of the
+    window's turns, by seq. ``base``: the stored base of the state, encoded; empty without one
+    (``core.state_layout``). ``speakers``: speakers that are already stored. ``seen_at``: when its
+    latest event was appended, by a clock that no producer sets. ``key``: the session's data key,
+    empty until one is stored.
+    """
+
+    state: SessionState
+    version: int = 0
+    partition: int = 0
+    slots: dict[int, int] = field(default_factory=dict)
+    base: bytes = b""
+    speakers: set[tuple[str, str]] = field(default_factory=set)
+    seen_at: datetime | None = None
+    key: bytes = b""
+
+    @property
+    def wakes_at(self) -> datetime | None:
+        """When the next time rule is due by the clock of ``seen_at``; None if none is.
+
+        As long after ``seen_at`` as, in the session's own time, after its latest turn.
+        """
+        own, due = self.state.last_activity_at, self.state.wake_at
+        if own is None or due is None or self.seen_at is None:
+            return None
+        try:
+            return self.seen_at + (due - own)
+        except OverflowError:
+            return None
+
+
+class _Stored(Struct, frozen=True, array_like=True):
+    """A state in its stored layout."""
+
+    state: SessionState
+    evidence: state_layout.Packed
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Stored)
+
+
+def encode(state: SessionState) -> bytes:
+    """Encode a state, uncompressed."""
+    aggregates, evidence = state_layout.take_evidence(state.aggregates)
+    bare = structs.replace(state, aggregates=aggregates)
+    return _encoder.encode(_Stored(bare, evidence))
+
+
+def pack(state: SessionState) -> bytes:
+    """Encode and compress a whole state."""
+    return state_layout.compress(encode(state))
+
+
+def unpack(raw: bytes, base: bytes = b"") -> SessionState:
+    """Decode a state; ``base``: what its changes are against, encoded.
+
+    Raises:
+        msgspec.DecodeError: the bytes do not match the layout or the base.
+    """
+    if state_layout.is_map(raw):
+        return _renamed_alert(state_layout.from_map(raw, SessionState))
+    if state_layout.has_base(raw):
+        plain = state_layout.apply_changes(raw, base)
+    else:
+        plain = state_layout.decompress(raw)
+    stored = _decoder.decode(plain)
+    state_layout.give_evidence(stored.state.aggregates, stored.evidence)
+    return stored.state
+
+
+def _renamed_alert(state: SessionState) -> SessionState:
+    """Move the only alert of an early release to the alerts by rule."""
+    if state.alert is not None:
+        if state.alert.episode:
+            state.alerts.setdefault(EARLIER_RULE, state.alert)
+        state.alert = None
+    return state

@@ -1,0 +1,17 @@
+"""What is found in stored scores: exports, feedback, agreement, trends, analyses as files.
+
+The command line and the web process both use it; it knows neither.
+"""
+
+__all__ = [
+    "agreement",
+    "agreement_words",
+    "analysis_files",
+    "analysis_runs",
+    "blind_rating",
+    "calibration_report",
+    "exports",
+    "feedback",
+    "review_agreement",
+    "trends",
+]

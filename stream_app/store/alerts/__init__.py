@@ -1,0 +1,15 @@
+"""Alerts and what is done about them: actions, deliveries, rules, interventions."""
+
+__all__ = [
+    "alert_actions",
+    "alerts",
+    "deliveries",
+    "escalations",
+    "interventions",
+    "open_alerts",
+    "precision",
+    "rule_sources",
+    "rule_versions",
+    "suppressions",
+    "visible_alerts",
+]

@@ -1,0 +1,20 @@
+"""Connection, tables, rows and statements: what all rooms of the store rest on."""
+
+__all__ = [
+    "any_of",
+    "audit_subjects",
+    "clocks",
+    "connection",
+    "described",
+    "judgements",
+    "mechanism_means",
+    "operator",
+    "pages",
+    "periods",
+    "privacy",
+    "rows",
+    "secrets",
+    "session_locks",
+    "statements",
+    "tables",
+]

@@ -1,0 +1,16 @@
+"""What a worker reads and writes with each batch. Start at ``repository.open_store``."""
+
+__all__ = [
+    "baselines",
+    "claims",
+    "ingest_keys",
+    "left_states",
+    "log_positions",
+    "outbox",
+    "repository",
+    "schema",
+    "shadow_scores",
+    "turn_numbers",
+    "windows",
+    "withdrawal",
+]

@@ -1,0 +1,14 @@
+"""Staff's work on sessions: reviews, ratings, disputes, goals, samples for two raters."""
+
+__all__ = [
+    "agreement",
+    "assignments",
+    "calibration_samples",
+    "coaching_goals",
+    "development",
+    "disputes",
+    "judged_turns",
+    "ratings",
+    "reviews",
+    "waiting_work",
+]

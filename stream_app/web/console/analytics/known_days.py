@@ -1,0 +1,23 @@
+"""The marked days of an installation, as pages need them: a wrong file stops no page."""
+
+from dataclasses import dataclass, field
+
+from stream_app.analytics.questions import marked_days
+from stream_app.analytics.questions.marked_days import MarkedDay, MarkedDaysError
+from stream_app.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDays:
+    """``problem``: why trainings and releases are not marked; empty if they are."""
+
+    days: list[MarkedDay] = field(default_factory=list)
+    problem: str = ""
+
+
+def read(settings: Settings, team: str | None) -> KnownDays:
+    """The days that concern a team, or all."""
+    try:
+        return KnownDays(marked_days.read(settings.marked_days, team))
+    except MarkedDaysError as problem:
+        return KnownDays(problem=str(problem))

@@ -1,0 +1,11 @@
+"""A batch from record to committed scores. Start at ``processor.BatchProcessor``."""
+
+__all__ = [
+    "bisection",
+    "broker_clock",
+    "dead_letters",
+    "encoded_scores",
+    "metrics",
+    "processor",
+    "record_decoder",
+]

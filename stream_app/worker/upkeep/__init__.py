@@ -1,0 +1,11 @@
+"""What timers do beside the batches: reloading, erasing, ending old states, health."""
+
+__all__ = [
+    "bundle_loading",
+    "erasing",
+    "health",
+    "intent_loading",
+    "left_bundles",
+    "rule_loading",
+    "timers",
+]
