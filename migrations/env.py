@@ -1,4 +1,4 @@
-"""Alembic's environment: runs the migrations on the engine set by ``stream_app.store.stream.schema``."""
+"""Alembic's environment: runs the migrations on the engine that the store sets."""
 
 from alembic import context
 

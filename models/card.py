@@ -424,9 +424,9 @@ def _construct(measured: dict[str, Any]) -> str:
 
 OUTCOME_NOTE = """\
 Predictions of people's judgements of whole sessions, each for sessions of its own domain alone:
-additive models over the aggregates of both sides' turns so far (`stream_app/core/measures/outcomes.py`).
-They do not measure empathy (`docs/outcomes.md`). Sessions that have ended use a separate model of
-the same form, fitted on whole sessions."""
+additive models over the aggregates of both sides' turns so far
+(`stream_app/core/measures/outcomes.py`). They do not measure empathy (`docs/outcomes.md`). Sessions
+that have ended use a separate model of the same form, fitted on whole sessions."""
 NO_OUTCOMES = "This bundle has no outcome models yet."
 
 

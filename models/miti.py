@@ -2,8 +2,8 @@
 
 AnnoMI's annotators gave each counsellor turn at most one question, one reflection and one kind of
 input, as the MITI does for a volley. Their codes, counted by the same rule, are the ground truth of
-a session's summary (`stream_app.core.measures.miti`). Several counting methods are compared: whole turns or
-sentences, probabilities or the most probable labels.
+a session's summary (`stream_app.core.measures.miti`). Several counting methods are compared: whole
+turns or sentences, probabilities or the most probable labels.
 
 Writes docs/evaluation/miti.json, one entry per bundle.
 """

@@ -1,8 +1,8 @@
 """Pack probabilities, which are whole ten-thousandths, in two bytes instead of eight.
 
 Replaces the functions of 0038. The new ones read what is stored already, so no row is rewritten.
-The format: ``stream_app/store/database/packed_json.py``. ``downgrade`` repacks all rows, of which the
-functions of 0038 could not read the newest.
+The format: ``stream_app/store/database/packed_json.py``. ``downgrade`` repacks all rows, of which
+the functions of 0038 could not read the newest.
 
 Revision: 0039
 """

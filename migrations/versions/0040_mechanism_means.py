@@ -1,7 +1,8 @@
 """Store the mechanisms of session scores on PostgreSQL as an array of nine numbers.
 
 With every turn they were rewritten as named JSON, more than half of the row. The order of the
-numbers: ``stream_app/store/database/mechanism_means.py``. Rewrites ``session_scores``: stop the workers.
+numbers: ``stream_app/store/database/mechanism_means.py``. Rewrites ``session_scores``: stop the
+workers.
 
 Revision: 0040
 """

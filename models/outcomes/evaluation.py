@@ -56,7 +56,7 @@ PROTOCOL = {
     "nesting": "a session's risk is of the fold that left it out: it is unknown to the encoder, to "
     "all heads, to the outcome models and to their scaling; for low_mi_quality whole topics are "
     f"held out, {SPLITS} parts, mean log-odds of {REPEATS} repetitions",
-    "inputs": "stream_app.core.measures.outcomes.features through the service's pipeline, without counts of "
+    "inputs": "stream_app.core.outcomes.features through the service's pipeline, without counts of "
     "turns; of sessions that the models learn from, outputs of heads that did not learn from them",
     "end": "the closing model, fitted on whole sessions",
     "running": "the model of running sessions, after so many counsellor turns, on sessions that "

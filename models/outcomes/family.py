@@ -5,7 +5,8 @@ constants (bounds, mean, standard deviation). The coefficient of a feature in a 
 part plus a deviation, both shrunk towards 0 (the augmented design [x, x · 1(domain)] of Evgeniou &
 Pontil 2004, also Daumé 2007), so that the domains share strength and can still differ. In running
 sessions, coefficients also vary with the number of turns (Hastie & Tibshirani 1993). Platt's
-scaling follows; everything folds into the weights that `stream_app.core.measures.outcomes` evaluates.
+scaling follows; everything folds into the weights that `stream_app.core.measures.outcomes`
+evaluates.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def exported(speaker: str, file: Path) -> tuple[Archive, str]:
 
 def test_every_table_has_a_decision() -> None:
     assert DECISIONS.keys() == tables.metadata.tables.keys(), (
-        "decide in stream_app/store/lifecycle/subject_access.py what of a new table belongs to a person"
+        "decide in stream_app/store/lifecycle/subject_access.py what of a new table is a person's"
     )
     left_out = {
         name
