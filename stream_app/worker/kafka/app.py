@@ -49,22 +49,17 @@ class RapportWorker(faust.Worker):
 
 
 class RapportApp(faust.App):
-    """A Faust app with an order-preserving consumer and a hook before it stops."""
+    """A Faust app with an order-preserving consumer, whose hooks ``OrderedApp`` describes."""
 
     before_stop: Callable[[], None] | None = None
     """Called before the stop waits for the batch in progress."""
     before_wait: Callable[[], None] | None = None
-    """Called before a stop or a rebalance waits for the unacknowledged events."""
     find_start: Callable[[Mapping[TopicPartition, int | None]], StartOffsets] | None = None
-    """Compares the group's committed offsets with the database's; blocks."""
     on_deleted: Callable[[TP, int, int], Awaitable[None]] | None = None
-    """Called for events that the broker deleted unread: partition, first offset, end."""
     record_deleted: Callable[[TopicPartition, int, int], None] | None = None
     """Stores that events were deleted unread: partition, first offset, end; blocks."""
     batch_max: int
-    """Maximum number of events in a batch."""
     fetch_wait: float
-    """Seconds for which a broker may block a fetch without records."""
 
     @property
     def offsets(self) -> OffsetTracker:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import structlog
 from aiokafka import AIOKafkaConsumer
@@ -15,13 +15,11 @@ from faust.types import TP
 from msgspec import Struct
 
 from stream_app.errors import RapportError
+from stream_app.store.stream.log_positions import StartOffsets, TopicPartition
 from stream_app.worker.kafka.offsets import OffsetTracker
 from stream_app.worker.kafka.topics import stable_end
 
 Fetch = Callable[[Any, int, Any], Awaitable[bool]]
-
-if TYPE_CHECKING:
-    from stream_app.worker.kafka.app import RapportApp
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +51,21 @@ class ReadTo(Struct, frozen=True):
     taken: int | None
 
 
+class OrderedApp(Protocol):
+    """What the consumer needs of its Faust app."""
+
+    before_wait: Callable[[], None] | None
+    """Called before a stop or a rebalance waits for the unacknowledged events."""
+    find_start: Callable[[Mapping[TopicPartition, int | None]], StartOffsets] | None
+    """Compares the group's committed offsets with the database's; blocks."""
+    on_deleted: Callable[[TP, int, int], Awaitable[None]] | None
+    """Called for events that the broker deleted unread: partition, first offset, end."""
+    batch_max: int
+    """Maximum number of events in a batch."""
+    fetch_wait: float
+    """Seconds for which a broker may block a fetch without records."""
+
+
 class LogReplaced(RapportError):
     """A topic was deleted and recreated while its records were in progress."""
 
@@ -71,7 +84,7 @@ class _Thread(AIOKafkaConsumerThread):
         its own.
         """
         consumer = super()._create_worker_consumer(transport)
-        app = cast("RapportApp", self.consumer.app)
+        app = cast("OrderedApp", self.consumer.app)
         consumer._fetch_max_wait_ms = round(app.fetch_wait * 1000)  # noqa: SLF001  # read at start
         consumer._isolation_level = "read_committed"  # noqa: SLF001  # read at start
         return consumer
@@ -233,7 +246,7 @@ class OrderedConsumer(Consumer):
             return
         first = max(first, self._deleted_to.get(tp, 0))
         until = min(start, following)
-        app = cast("RapportApp", self.app)
+        app = cast("OrderedApp", self.app)
         if until > first:
             self._deleted_to[tp] = until
             if app.on_deleted is not None:
@@ -289,7 +302,7 @@ class OrderedConsumer(Consumer):
 
     async def _missing_in_database(self, committed: Mapping[TP, int | None]) -> dict[TP, int]:
         """Offsets to go back to, of partitions whose committed events the database lacks."""
-        app = cast("RapportApp", self.app)
+        app = cast("OrderedApp", self.app)
         if app.find_start is None or not committed:
             return {}
         places = {(tp.topic, tp.partition): offset for tp, offset in committed.items()}
@@ -308,7 +321,7 @@ class OrderedConsumer(Consumer):
 
     async def wait_empty(self) -> None:
         """Wait for the batches in progress, and for no event that is in none."""
-        app = cast("RapportApp", self.app)
+        app = cast("OrderedApp", self.app)
         if app.before_wait is not None:
             app.before_wait()
         await super().wait_empty()
