@@ -16,18 +16,18 @@ BY_SCOPE := --dist loadscope --no-loadscope-reorder
 PARALLEL := -n $(JOBS) $(BY_SCOPE)
 # Trainings wait for nothing, and each job imports PyTorch and its libraries: one job for each core.
 TRAIN_JOBS ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() or 1)")
-SERVICE := --ignore=tests/models --ignore=tests/export
+SERVICE := --ignore=tests/models --ignore=tests/export --ignore=tests/research
 # For what never waits, so that it slows down nothing beside it that does.
 NICE := nice -n 19
 # The tests start hundreds of processes, and each would compile the sources again.
 unexport PYTHONDONTWRITEBYTECODE
-PACKAGES := stream_app benchmarks servers models export
+PACKAGES := stream_app benchmarks servers models export research
 # Threads of one BLAS in each of the tests' processes only wait for each other.
 test-fast test-slow test-services test-training: export OMP_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-fast test-slow test-services chaos fuzz properties soak test-models test-training check check-models format docs release-notes schemas lock train-env folds evaluate methods train bundle reader nano bench benchmarks compare clean
+.PHONY: help install demo test test-fast test-slow test-services chaos fuzz properties soak test-models test-training test-research check check-models format docs release-notes schemas lock train-env folds evaluate research test-research train bundle reader nano bench benchmarks compare clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -117,6 +117,9 @@ test-models: test-training check-models ## Types and tests of models/ and export
 test-training: train-env
 	$(NICE) $(TRAIN)/bin/python -m pytest -n $(TRAIN_JOBS) $(BY_SCOPE) tests/models tests/export
 
+test-research: train-env ## Tests of research/: the published methods and the comparison
+	$(TRAIN)/bin/python -m pytest -n $(TRAIN_JOBS) $(BY_SCOPE) tests/research
+
 check-models: train-env ## Types, with those of models/ and export/
 	$(NICE) $(TRAIN)/bin/mypy $(addprefix -p ,$(PACKAGES))
 
@@ -124,47 +127,47 @@ DATA_DIR := $(if $(DATA),--data-dir $(DATA))
 TRAIN_PY := $(TRAIN)/bin/python
 
 folds: train-env ## Train one model per fold, with its outcome heads (hours on two cores)
-	$(TRAIN_PY) -m models.crossvalidate $(DATA_DIR)
+	$(TRAIN_PY) -m models.fit.crossvalidate $(DATA_DIR)
 	for fold in 0 1 2 3 4; do \
-	  $(TRAIN_PY) -m models.perceived --model build/folds/$$fold $(DATA_DIR) || exit 1; done
+	  $(TRAIN_PY) -m models.fit.perceived --model build/folds/$$fold $(DATA_DIR) || exit 1; done
 
 evaluate: train-env ## Regenerate docs/evaluation from the folds
-	$(TRAIN_PY) -m models.methods.micromodels $(DATA_DIR)
+	$(TRAIN_PY) -m research.micromodels $(DATA_DIR)
 	$(TRAIN_PY) -m models.construct evaluate $(DATA_DIR)
 	$(TRAIN_PY) -m models.outcomes ratings $(DATA_DIR)
 	$(TRAIN_PY) -m models.outcomes evaluate $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate.baselines $(DATA_DIR)
-	$(TRAIN_PY) -m models.multitrait $(DATA_DIR)
+	$(TRAIN_PY) -m models.evaluate.multitrait $(DATA_DIR)
 	$(TRAIN_PY) -m models.probes --bundle stream_app/bundles/default --name ours $(DATA_DIR)
-	$(TRAIN_PY) -m models.ablation --threads 2 $(DATA_DIR)
+	$(TRAIN_PY) -m research.ablation --threads 2 $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate $(DATA_DIR)
 	$(TRAIN_PY) -m models.card
 
-methods: train-env ## Run the published methods on our folds, and compare all (hours on two cores)
-	$(TRAIN_PY) -m models.methods.frozen_levels $(DATA_DIR)
-	$(TRAIN_PY) -m models.masked_language $(DATA_DIR)
-	$(TRAIN_PY) -m models.methods.bi_encoder $(DATA_DIR)
-	$(TRAIN_PY) -m models.methods.micromodels.few_seeds $(DATA_DIR)
-	$(TRAIN_PY) -m models.methods.window_classifier $(DATA_DIR)
-	$(TRAIN_PY) -m models.methods.transfer $(DATA_DIR)
+research: train-env ## Run the published methods on our folds, and compare all (hours on two cores)
+	$(TRAIN_PY) -m research.frozen_levels $(DATA_DIR)
+	$(TRAIN_PY) -m research.masked_language $(DATA_DIR)
+	$(TRAIN_PY) -m research.bi_encoder $(DATA_DIR)
+	$(TRAIN_PY) -m research.micromodels.few_seeds $(DATA_DIR)
+	$(TRAIN_PY) -m research.window_classifier $(DATA_DIR)
+	$(TRAIN_PY) -m research.transfer $(DATA_DIR)
 	for kind in bottleneck lora; do \
-	  $(TRAIN_PY) -m models.methods.transfer --layers $$kind --source "Epitome EX" --target "Epitome ER" --epochs 6 $(DATA_DIR) || exit 1; done
-	$(TRAIN_PY) -m models.methods.low_resource $(DATA_DIR)
-	$(TRAIN_PY) -m models.compare $(DATA_DIR)
+	  $(TRAIN_PY) -m research.transfer --layers $$kind --source "Epitome EX" --target "Epitome ER" --epochs 6 $(DATA_DIR) || exit 1; done
+	$(TRAIN_PY) -m research.low_resource $(DATA_DIR)
+	$(TRAIN_PY) -m research.compare $(DATA_DIR)
 
 train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)
-	$(TRAIN_PY) -m models.train --out $(MODEL) $(DATA_DIR)
-	$(TRAIN_PY) -m models.perceived --model $(MODEL) --no-inner $(DATA_DIR)
+	$(TRAIN_PY) -m models.fit.train --out $(MODEL) $(DATA_DIR)
+	$(TRAIN_PY) -m models.fit.perceived --model $(MODEL) --no-inner $(DATA_DIR)
 
 bundle: train-env ## Calibrate from the folds, export MODEL=folder as the default bundle, fit its index and outcomes
-	$(TRAIN_PY) -m models.calibrate --out $(MODEL)/calibration.json $(DATA_DIR)
+	$(TRAIN_PY) -m models.fit.calibrate --out $(MODEL)/calibration.json $(DATA_DIR)
 	$(TRAIN_PY) -m export --model $(MODEL) --out stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m export.reactions --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.construct fit --bundle stream_app/bundles/default $(DATA_DIR)
 	$(TRAIN_PY) -m models.outcomes fit --bundle stream_app/bundles/default $(DATA_DIR)
-	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/default $(DATA_DIR)
-	$(TRAIN_PY) -m models.multitrait $(DATA_DIR)
-	$(TRAIN_PY) -m models.multitrait --bundle stream_app/bundles/default
+	$(TRAIN_PY) -m models.fit.distress fit --bundle stream_app/bundles/default $(DATA_DIR)
+	$(TRAIN_PY) -m models.evaluate.multitrait $(DATA_DIR)
+	$(TRAIN_PY) -m models.evaluate.multitrait --bundle stream_app/bundles/default
 	$(TRAIN_PY) -m models.construct shipped $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate.gold_rationales $(DATA_DIR)
 
@@ -184,14 +187,14 @@ reader: train-env ## Train the reader (ENCODER=folder) and its two calibrating f
 
 nano: train-env ## Distil MODEL=folder into the small bundle and compare the two (hours on two cores)
 	$(TRAIN_PY) -m models.distil train --teacher $(MODEL) --out $(NANO) --resume $(DATA_DIR)
-	$(TRAIN_PY) -m models.perceived --model $(NANO) --no-inner $(DATA_DIR)
+	$(TRAIN_PY) -m models.fit.perceived --model $(NANO) --no-inner $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil calibrate --teacher $(MODEL) --student $(NANO) $(DATA_DIR)
 	$(TRAIN_PY) -m export --model $(NANO) --out stream_app/bundles/nano --name rapport-nano $(DATA_DIR)
 	$(TRAIN_PY) -m export.reactions --bundle stream_app/bundles/nano $(DATA_DIR)
 	$(TRAIN_PY) -m models.distil outcomes
-	$(TRAIN_PY) -m models.distress fit --bundle stream_app/bundles/nano $(DATA_DIR)
+	$(TRAIN_PY) -m models.fit.distress fit --bundle stream_app/bundles/nano $(DATA_DIR)
 	$(TRAIN_PY) -m models.construct fit --bundle stream_app/bundles/nano --own $(DATA_DIR)
-	$(TRAIN_PY) -m models.multitrait --bundle stream_app/bundles/nano
+	$(TRAIN_PY) -m models.evaluate.multitrait --bundle stream_app/bundles/nano
 	$(TRAIN_PY) -m models.distil compare $(DATA_DIR)
 
 docs: $(DEV_STAMP) ## Build the documentation site in build/site

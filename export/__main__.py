@@ -25,15 +25,16 @@ from export.int8_products import static_int8, tokens_int8
 from export.onnx_graphs import export_graphs
 from export.parity import ParityError, check_parity
 from export.quantize import dynamic_int8, half_weights, weights_int8
-from models import bundle, multitask
-from models.batches import FINAL, PROVISIONAL, Segment, Window, tokenise
-from models.calibrate import Calibration
+from models import bundle
 from models.card import encoders, model_card
 from models.data import Conversation, load_for_command
 from models.evaluate.predict import Predictions, predict
-from models.evaluate.report import markdown, measure
-from models.onnx_model import OnnxModel
-from models.perceived import left_out_of
+from models.fit.calibrate import Calibration
+from models.fit.perceived import left_out_of
+from models.model import multitask
+from models.model.batches import FINAL, PROVISIONAL, Segment, Window, tokenise
+from models.model.onnx_model import OnnxModel
+from models.pages.report import markdown, measure
 from stream_app.inference import float16_graph
 
 Versions = Mapping[str, tuple[Callable[[Path, Path], None], bool]]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from models.batches import EncoderChunk, Segment, encoder_chunks
 from models.evaluate.predict import Ints, Predictions
-from models.onnx_model import OnnxModel
-from models.resampling import interval
+from models.evaluate.resampling import interval
+from models.model.batches import EncoderChunk, Segment, encoder_chunks
+from models.model.onnx_model import OnnxModel
 
 LEAST_AGREEMENT = 0.98
 LARGEST_F1_LOSS = 0.01

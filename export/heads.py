@@ -23,28 +23,20 @@ from torch import Tensor
 
 from export.onnx_graphs import export_head
 from export.quantize import half_weights
-from models.batches import (
-    FINAL,
-    TRAINING,
-    Segment,
-    Step,
-    collate,
-    seeded_random,
-    tokenise,
-)
 from models.bundle import CARD, FORMAT, HEAD, TOKENIZER, sha256, write_manifest
-from models.calibrate import Calibration, calibrate
 from models.data import Conversation, load_for_command
 from models.data.registry import describe
 from models.data.split import DESCRIPTION, fold_of, key_of, split
 from models.evaluate.predict import Predictions, predict
-from models.evaluate.report import markdown, measure
-from models.head_graph import read_head
-from models.heads import ContextHead, through_half
+from models.fit.calibrate import Calibration, calibrate
+from models.fit.train import command_line, label_counts
 from models.labels import HEADS
-from models.losses import HeadLoss
-from models.multitask import windows_of
-from models.train import command_line, label_counts
+from models.model.batches import FINAL, TRAINING, Segment, Step, collate, seeded_random, tokenise
+from models.model.head_graph import read_head
+from models.model.heads import ContextHead, through_half
+from models.model.losses import HeadLoss
+from models.model.multitask import windows_of
+from models.pages.report import markdown, measure
 from stream_app.contracts.events import Role
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import Bundle

@@ -22,7 +22,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from export.quantize import quantize_embeddings
 from export.rounding import Doubles, Floats, rounded
-from models.onnx_model import session
+from models.model.onnx_model import session
 
 CONTRIB = "com.microsoft"
 SMALLEST_PRODUCT = 4096

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from export.packed import PackedEncoder
-from models.heads import ContextHead
-from models.multitask import MultitaskModel
-from models.onnx_model import ENCODER_OUTPUTS, HEAD_INPUTS, HEAD_OUTPUTS, example_windows
+from models.model.heads import ContextHead
+from models.model.multitask import MultitaskModel
+from models.model.onnx_model import ENCODER_OUTPUTS, HEAD_INPUTS, HEAD_OUTPUTS, example_windows
 
 OPSET = 20
 ENCODER_INPUTS = ("input_ids", "attention_mask")

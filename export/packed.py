@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from models.encoder import ABSENT, TurnEncoder
+from models.model.encoder import ABSENT, TurnEncoder
 
 if TYPE_CHECKING:
     from transformers.models.bert.modeling_bert import BertCrossAttention, BertSelfAttention

@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from models.batches import SLOTS
-from models.heads import through_half
-from models.multitask import MultitaskModel
-from models.onnx_model import HEAD_OUTPUTS, TOLERANCE, OnnxModel
+from models.model.batches import SLOTS
+from models.model.heads import through_half
+from models.model.multitask import MultitaskModel
+from models.model.onnx_model import HEAD_OUTPUTS, TOLERANCE, OnnxModel
 
 TURN_SHAPES = tuple(itertools.product((1, 2, 5), (1, 2, 17, 64, 192)))
 

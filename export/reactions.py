@@ -24,9 +24,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from models.batches import AFTER, BEFORE, FINAL, PROVISIONAL, tokenise
 from models.bundle import CARD, ENCODER, HEAD, MANIFEST, TOKENIZER, VERSION, sha256, write_manifest
-from models.calibrate import Calibration
 from models.card import model_card
 from models.data import epitome, esconv, load_for_command
 from models.data.contrast import REACTIONS, Mix
@@ -35,13 +33,15 @@ from models.data.corpora import Conversation, Turn, resolve_data_dir
 from models.data.split import DESCRIPTION, split
 from models.evaluate import metrics
 from models.evaluate.predict import predict
-from models.evaluate.report import measure
-from models.head_graph import read_head, write_task
-from models.heads import ContextHead, tempered
+from models.evaluate.resampling import spearman
+from models.fit.calibrate import Calibration
+from models.fit.turn_features import fuse
 from models.labels import COUNSELLOR
-from models.onnx_model import OnnxModel
-from models.resampling import spearman
-from models.turn_features import fuse
+from models.model.batches import AFTER, BEFORE, FINAL, PROVISIONAL, tokenise
+from models.model.head_graph import read_head, write_task
+from models.model.heads import ContextHead, tempered
+from models.model.onnx_model import OnnxModel
+from models.pages.report import measure
 from stream_app.contracts.events import Role
 from stream_app.inference import bundle as bundles
 from stream_app.inference.scorer import OnnxScorer

@@ -1,23 +1,21 @@
-"""PyTorch models of expressed empathy: data, training, calibration and evaluation."""
+"""PyTorch models of expressed empathy: what makes and checks a bundle.
+
+``data`` has the corpora, ``model`` the networks, ``fit`` their training and calibration,
+``evaluate`` the figures and ``pages`` the documents made of them; ``reader`` trains the model that
+reads client and answer together.
+"""
 
 __all__ = [
-    "adaptation",
-    "batches",
+    "agreement",
     "bundle",
-    "calibrate",
     "card",
     "data",
-    "encoder",
+    "distil",
     "evaluate",
-    "head_graph",
-    "heads",
+    "fit",
     "labels",
-    "losses",
-    "multitask",
-    "onnx_model",
-    "perceived",
+    "model",
+    "pages",
+    "probes",
     "reader",
-    "resampling",
-    "train",
-    "turn_features",
 ]

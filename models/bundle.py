@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from models.batches import AFTER, BEFORE, SLOTS
-from models.calibrate import Calibration
-from models.encoder import MAX_TOKENS
+from models.fit.calibrate import Calibration
 from models.labels import HEADS, HEADS_BY_NAME, ROLE_NAMES, HeadSpec
+from models.model.batches import AFTER, BEFORE, SLOTS
+from models.model.encoder import MAX_TOKENS
 from stream_app.core.measures.heads import WORDS, HeadWords
 
 FORMAT = 2

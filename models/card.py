@@ -13,11 +13,11 @@ import msgspec
 import typer
 
 from models.bundle import CARD, MANIFEST
-from models.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
-from models.evaluate import document, report, sections, tables
-from models.evaluate.outcomes import figure
-from models.evaluate.published import EPITOME_REDDIT, ESCONV_MEAN, MEASURES
+from models.fit.calibrate import LARGEST_ABSTENTION, RIGHT_SHARE
 from models.labels import HEADS_BY_NAME
+from models.pages import document, report, sections, tables
+from models.pages.outcomes import figure
+from models.pages.published import EPITOME_REDDIT, ESCONV_MEAN, MEASURES
 from stream_app.core.measures.perceived import PerceivedValues
 
 CROSS_VALIDATED = ("levels", "rationales", "strategies", "annomi", "intents", "calibration")
@@ -191,7 +191,7 @@ def _distress(metrics: dict[str, Any]) -> str:
         f"{found['esconv']['spearman_strongest_and_intensity']:.2f} "
         f"({found['esconv']['chats']} ESConv chats), with the distress that writers of "
         f"{found['essays']['n']} essays report of themselves {found['essays']['spearman']:.2f}. "
-        "`python -m models.distress evaluate` prints these figures."
+        "`python -m models.fit.distress evaluate` prints these figures."
     )
 
 

@@ -33,9 +33,9 @@ class HeadSpec:
     `kind` is "level" for ordered levels 0, 1, 2, "binary" for no and yes, else "categorical";
     `role` is the speaker whose turns the head scores; `dimension` is empathy as the counsellor
     expresses it, empathy as the client perceives it, the client's own talk, or how the session may
-    end; `tempered` heads are combined with a context-free reading (`models.heads`); `corpus` names
-    the training data; `weight` multiplies the loss; `words` are the display words; `evidence` names
-    the labels that a session keeps for rules and outcome models.
+    end; `tempered` heads are combined with a context-free reading (`models.model.heads`); `corpus`
+    names the training data; `weight` multiplies the loss; `words` are the display words; `evidence`
+    names the labels that a session keeps for rules and outcome models.
     """
 
     name: str
@@ -85,7 +85,7 @@ RATED = "empathy"
 """Perceived empathy as third parties rated it (EmpatheticExchanges)."""
 
 OUTCOME_HEADS = (*PERCEIVED, SATISFACTION)
-"""Fitted after the other heads, on listeners' ratings of sessions (`models/perceived.py`)."""
+"""Fitted after the other heads, on listeners' ratings of sessions (`models/fit/perceived.py`)."""
 
 HEADS: tuple[HeadSpec, ...] = (
     *(

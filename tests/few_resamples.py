@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from models import resampling
+from models.evaluate import resampling
 
 FEW = 100
 ALL = resampling.RESAMPLES

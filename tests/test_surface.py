@@ -12,7 +12,7 @@ import pytest
 from tests import sources
 
 ROOT = Path(__file__).parent.parent
-ROOTS = ("stream_app", "models", "export")
+ROOTS = ("stream_app", "models", "export", "research")
 READERS = (*ROOTS, "benchmarks", "migrations")
 
 
@@ -73,7 +73,7 @@ def test_no_module_imports_a_private_module_of_another_package() -> None:
         ("stream_app.store.database.rows", "stream_app.store.database.statements.Statement", 0),
         ("stream_app.web.app", "stream_app.web.console.plots.charts", 1),
         ("stream_app.commands.service.web", "stream_app.web.console.plots.charts", 2),
-        ("models.train", "torch.nn", 0),
+        ("models.fit.train", "torch.nn", 0),
     ],
 )
 def test_an_import_is_checked_against_every_package_it_enters(

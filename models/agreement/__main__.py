@@ -1,7 +1,7 @@
 """`python -m models.agreement`: agreement of coders, with intervals from resampled sessions.
 
 `file` reads files of ratings (`models.agreement.labelled_file`), such as those of
-`models.methods.second_coder`; `console` reads the ratings that a Rapport database holds; `measure`
+`research.second_coder`; `console` reads the ratings that a Rapport database holds; `measure`
 writes the figures of docs/methods/second-coder.md from the public corpora.
 """
 
@@ -21,9 +21,9 @@ from models.agreement.report import compared_by_variable, print_agreement
 from models.agreement.tables import agreement_table
 from models.data.corpora import REPOSITORY, MissingCorpusError, resolve_data_dir
 from models.data.split import DESCRIPTION
-from models.evaluate import document
-from models.evaluate.tables import with_tables
-from models.resampling import RESAMPLES
+from models.evaluate.resampling import RESAMPLES
+from models.pages import document
+from models.pages.tables import with_tables
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference.bundle import DEFAULT_BUNDLE

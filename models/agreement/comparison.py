@@ -16,7 +16,7 @@ import numpy as np
 
 from models.agreement.measures import Weights, alpha, confusion, equal_share, kappa
 from models.agreement.ratings import KINDS, MISSING, CodedItems, Ints, Kind
-from models.resampling import RESAMPLES, interval
+from models.evaluate.resampling import RESAMPLES, interval
 
 MIN_ITEMS: Final = 20
 """Fewest items that two coders must share, as on the console's page of agreement."""

@@ -10,7 +10,7 @@ from typing import Any
 from models.agreement.comparison import Comparison, compare
 from models.agreement.ratings import Rating, RatingsError, Scale, by_variable
 from models.agreement.tables import agreement_table
-from models.resampling import RESAMPLES
+from models.evaluate.resampling import RESAMPLES
 
 
 def compared_by_variable(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from models.evaluate.tables import NONE, table
+from models.pages.tables import NONE, table
 
 WORDS: Final = {"expert": "expert", "llm": "LLM", "rapport": "Rapport"}
 FIGURES: Final = ("kappa", "linear", "quadratic", "alpha")

@@ -1,6 +1,6 @@
 """`python -m models.construct evaluate` and `fit`: evaluate and fit the empathy index.
 
-`evaluate` needs the fold models (`models.crossvalidate`, `models.perceived`) and writes
+`evaluate` needs the fold models (`models.fit.crossvalidate`, `models.fit.perceived`) and writes
 docs/evaluation/construct.json: every session is scored by the fold model that did not train on it,
 with a calibration and an index fitted on the other folds. `fit` fits the index on all folds and
 writes it into a bundle's bundle.json.
@@ -22,9 +22,7 @@ import typer
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold
 
-from models.annomi_quality import topic_of
 from models.bundle import CARD, MANIFEST, head_entry, write_manifest
-from models.calibrate import Calibration, crossfitted, fitted
 from models.card import model_card
 from models.construct import figures
 from models.construct.benchmark import (
@@ -44,10 +42,12 @@ from models.data import load_for_command
 from models.data.corpora import resolve_data_dir
 from models.data.rated_sessions import RatedSession, load_sessions
 from models.data.split import DESCRIPTION
+from models.evaluate.annomi_quality import topic_of
 from models.evaluate.folds import Fold, load_folds, plan
-from models.evaluate.low_empathy import targets
+from models.evaluate.resampling import interval, spearman
+from models.fit.calibrate import Calibration, crossfitted, fitted
 from models.labels import COUNSELLOR, HEADS, RATED
-from models.resampling import interval, spearman
+from models.pages.low_empathy import targets
 from stream_app.contracts.events import Approach
 from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.core.measures.empathy import EmpathyModel
@@ -108,7 +108,7 @@ def load(folds: Path, data_dir: Path) -> tuple[list[Loaded], Calibration]:
     trained: list[Fold] = load_folds(folds, conversations)
     if not trained:
         raise SystemExit(
-            f"error: {folds} contains no trained fold: run python -m models.crossvalidate"
+            f"error: {folds} contains no trained fold: run python -m models.fit.crossvalidate"
         )
     found = []
     count, seed = plan(folds)

@@ -25,12 +25,12 @@ from typing import Literal
 
 import numpy as np
 
-from models.batches import seeded_random
 from models.data import empathetic_exchanges, epitome, esconv
 from models.data.corpora import Conversation
 from models.data.rated_sessions import SERVICE, RatedSession, RatedTurn, load_sessions
 from models.data.split import fold_of, key_of, part_of
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER, STRATEGIES
+from models.model.batches import seeded_random
 
 Kind = Literal[
     "real",

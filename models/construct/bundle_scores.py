@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from models.batches import BEFORE, OFFSETS
 from models.construct.benchmark import BenchmarkSessions
 from models.construct.fit import Part
 from models.construct.scoring import Scored
 from models.construct.traces import Features
 from models.data.rated_sessions import RatedSession
+from models.evaluate.replay import START
+from models.fit.turn_features import ROWS, VIEWS, View, windows
 from models.labels import COUNSELLOR, HEADS
-from models.onnx_model import session as graph_session
-from models.replay import START
-from models.turn_features import ROWS, VIEWS, View, windows
+from models.model.batches import BEFORE, OFFSETS
+from models.model.onnx_model import session as graph_session
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.measures.empathy import client_features, counsellor_features

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 from models.construct.benchmark import EXCHANGES, GROUPS, LENGTHS, Kind
 from models.construct.traces import SessionTrace
-from models.resampling import auroc, interval, spearman
+from models.evaluate.resampling import auroc, interval, spearman
 
 Floats = NDArray[np.float64]
 LOW_SHARE = 0.25

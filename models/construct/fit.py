@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from models.batches import AFTER
 from models.construct.benchmark import BenchmarkSessions, Known
 from models.construct.traces import Features
 from models.data.rated_sessions import RatedSession
 from models.labels import COUNSELLOR
+from models.model.batches import AFTER
 from stream_app.contracts.events import Approach, Role
 from stream_app.core.measures.empathy import AnswerModel, DomainEmpathy, EmpathyModel, summary
 from stream_app.core.measures.exchanges import MILLION, Exchanges, Weighing
@@ -44,7 +44,7 @@ CODED = (
 )
 """Features weighed by the regression on AnnoMI's quality."""
 STRENGTH = 0.03
-"""Inverse of the ridge penalty on AnnoMI's 99 sessions, as in `models.annomi_quality`."""
+"""Inverse of the ridge penalty on AnnoMI's 99 sessions, as in `models.evaluate.annomi_quality`."""
 FLOOR, OPPORTUNITY = 0.6, 0.5
 """Weight of an exchange without an opportunity, and the probability from which it is one.
 

@@ -1,8 +1,8 @@
 """A fold model's scores for every turn of the benchmark, cached in the model's folder.
 
 The heads are the fold model's, the distress probe is fitted on its vectors, and calibration comes
-from the other folds (`models.calibrate.crossfitted`), so that none of them has seen the sessions
-that they score.
+from the other folds (`models.fit.calibrate.crossfitted`), so that none of them has seen the
+sessions that they score.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models import multitask
 from models.data.rated_sessions import RatedSession
-from models.distress import fit_probe, openings, service_turns
 from models.evaluate.folds import weights_digest
+from models.fit.distress import fit_probe, openings, service_turns
+from models.fit.perceived import all_logits
+from models.fit.turn_features import VIEWS, View, encode_texts, turn_features
 from models.labels import HEADS
-from models.perceived import all_logits
-from models.turn_features import VIEWS, View, encode_texts, turn_features
+from models.model import multitask
 
 PROBE_TURNS = 6_000
 """Number of turns for fitting a fold's distress probe."""

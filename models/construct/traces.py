@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.batches import AFTER, BEFORE
 from models.construct.benchmark import BenchmarkSessions, Known
 from models.construct.plain import plain_means
 from models.construct.scoring import Scored
 from models.data.rated_sessions import RatedSession
+from models.evaluate.replay import ReplayScorer, session_end, session_turn
 from models.labels import COUNSELLOR, RATED
-from models.replay import ReplayScorer, session_end, session_turn
+from models.model.batches import AFTER, BEFORE
 from stream_app.contracts.events import Approach, Domain, Event, Role
 from stream_app.contracts.scores import SessionScore, Stage
 from stream_app.core.measures.empathy import EmpathyModel, client_features, counsellor_features

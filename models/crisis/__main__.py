@@ -19,9 +19,9 @@ from models.card import model_card
 from models.crisis import corpora, figures, turns
 from models.crisis.fitting import Fitted, Training, fit_probe
 from models.data.corpora import REPOSITORY, resolve_data_dir
-from models.distress import Encoded
-from models.evaluate.tables import with_tables
-from models.resampling import auroc
+from models.evaluate.resampling import auroc
+from models.fit.distress import Encoded
+from models.pages.tables import with_tables
 from stream_app.inference.bundle import SHIPPED
 from stream_app.inference.probe import TurnProbe
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from models.data.corpora import read_rows
 from models.data.registry import CORPORA
-from models.distress import openings, service_turns
+from models.fit.distress import openings, service_turns
 from stream_app.core.measures.crisis import find_phrases
 
 ESCONV = ("esconv_train.jsonl.gz", "esconv_valid.jsonl.gz")

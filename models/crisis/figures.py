@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score
 
 from models.crisis.turns import WrittenTurn
-from models.evaluate.tables import table
-from models.resampling import interval
+from models.evaluate.resampling import interval
+from models.pages.tables import table
 from stream_app.core.measures.crisis import find_phrases
 
 Flags = NDArray[np.bool_]

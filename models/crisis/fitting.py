@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
-from models.standardised import centre_and_divisor
+from models.fit.standardised import centre_and_divisor
 from stream_app.inference.probe import TurnProbe
 
 Floats = NDArray[np.float64]

@@ -33,7 +33,7 @@ SOURCES: tuple[Source, ...] = (
     Source(empathetic_intents.CORPUS, empathetic_intents.load),
     Source(empathetic_exchanges.CORPUS, empathetic_exchanges.load),
 )
-"""The first one sets how many steps an epoch has (`models.batches.epoch_steps`)."""
+"""The first one sets how many steps an epoch has (`models.model.batches.epoch_steps`)."""
 
 CONTEXTS = (dialogues.CHATS, dialogues.SERVICE)
 """Corpora that only lend turns."""

@@ -25,7 +25,7 @@ def fold_part(key: str, fold: int, folds: int, seed: int) -> Part:
     """Test in the item's own fold, train in the others.
 
     There is no validation part: temperatures and thresholds are fitted for each fold on the
-    out-of-fold predictions of the others (`models/calibrate.py`).
+    out-of-fold predictions of the others (`models/fit/calibrate.py`).
     """
     return "test" if fold_of(key, seed, folds) == fold else "train"
 

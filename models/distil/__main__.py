@@ -1,6 +1,6 @@
 """`python -m models.distil`: train, calibrate and evaluate a small model.
 
-`train` distils the teacher; `python -m models.perceived` fits the outcome heads to listeners'
+`train` distils the teacher; `python -m models.fit.perceived` fits the outcome heads to listeners'
 ratings, on the student's features; then `calibrate` and `python -m export`; `outcomes` and
 `compare` work on the exported bundle. `make nano` runs all of them.
 """
@@ -15,9 +15,7 @@ from typing import Annotated
 import torch
 import typer
 
-from models import multitask
 from models.bundle import CARD, MANIFEST, write_manifest
-from models.calibrate import Calibration
 from models.card import model_card
 from models.data import load_for_command
 from models.data.corpora import resolve_data_dir
@@ -27,10 +25,12 @@ from models.distil.student import flops_a_token, from_teacher
 from models.distil.teacher import outputs
 from models.distil.training import Recipe, Teacher, check, fit
 from models.distil.turns import Amount, conversations, material
-from models.evaluate import document
 from models.evaluate.bundle_comparison import comparison_tables
-from models.perceived import left_out_of, share_of
-from models.train import command_line
+from models.fit.calibrate import Calibration
+from models.fit.perceived import left_out_of, share_of
+from models.fit.train import command_line
+from models.model import multitask
+from models.pages import document
 from stream_app.inference import bundle as bundles
 
 app = typer.Typer(add_completion=False)

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from models.batches import FINAL, PROVISIONAL, encoder_chunks
-from models.calibrate import Calibration, fit_to
 from models.distil.training import Teacher, logits_of
 from models.distil.turns import Material, group
+from models.fit.calibrate import Calibration, fit_to
 from models.labels import HEADS
-from models.multitask import MultitaskModel
+from models.model.batches import FINAL, PROVISIONAL, encoder_chunks
+from models.model.multitask import MultitaskModel
 
 PIECES = 64
 """Pieces per forward pass."""

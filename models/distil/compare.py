@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from models.data.corpora import Conversation
 from models.data.rated_sessions import RatedSession
 from models.evaluate.exported import Measured, measured
-from models.evaluate.report import rounded
+from models.evaluate.replay import START
+from models.evaluate.resampling import auroc, interval
 from models.labels import CLIENT, ROLE_NAMES
 from models.outcomes.labels import CHAT_FAILED, SPECS
-from models.replay import START
-from models.resampling import auroc, interval
+from models.pages.report import rounded
 from stream_app.contracts.events import Domain, Role, Turn, WireRole
 from stream_app.core.measures.outcomes import outcome_risks
 from stream_app.core.measures.window import WindowPolicy

@@ -7,10 +7,10 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from models.batches import TokenisedTurn, encoder_chunks
 from models.data.corpora import Turn
-from models.encoder import random_backbone
-from models.multitask import MultitaskModel
+from models.model.batches import TokenisedTurn, encoder_chunks
+from models.model.encoder import random_backbone
+from models.model.multitask import MultitaskModel
 
 
 def from_teacher(

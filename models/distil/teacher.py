@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from models.batches import TokenisedTurn, encoder_chunks
 from models.data.corpora import Turn
-from models.multitask import MultitaskModel
+from models.model.batches import TokenisedTurn, encoder_chunks
+from models.model.multitask import MultitaskModel
 
 PART = 4096
 """Texts per file; an interrupted run resumes after its last file."""

@@ -21,13 +21,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from models.batches import FINAL, TRAINING, Window, encoder_chunks
 from models.distil.teacher import Outputs
 from models.distil.turns import Group, Material, group, steps
-from models.heads import through_half
+from models.fit.optimisation import Optimisation, optimiser_for
 from models.labels import COUNSELLOR, HEADS
-from models.multitask import MultitaskModel
-from models.optimisation import Optimisation, optimiser_for
+from models.model.batches import FINAL, TRAINING, Window, encoder_chunks
+from models.model.heads import through_half
+from models.model.multitask import MultitaskModel
 
 CHUNK_TOKENS = 1024
 CHECKED_PIECES = 160

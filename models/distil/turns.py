@@ -16,7 +16,6 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from models.batches import BEFORE, OFFSETS, TokenisedTurn, Window, seeded_random
 from models.data import contrast, load_corpora
 from models.data.corpora import Conversation, Turn, read_rows
 from models.data.dialogues import TRAINING_FILES, pool_of
@@ -24,10 +23,11 @@ from models.data.phrases import normal
 from models.data.rated_sessions import load_sessions
 from models.data.registry import CORPORA
 from models.data.split import key_of
-from models.encoder import MAX_TOKENS
+from models.fit.perceived import Share
+from models.fit.turn_features import windows
 from models.labels import CLIENT, COUNSELLOR
-from models.perceived import Share
-from models.turn_features import windows
+from models.model.batches import BEFORE, OFFSETS, TokenisedTurn, Window, seeded_random
+from models.model.encoder import MAX_TOKENS
 
 PIECE = 16
 """Maximum number of turns in a piece; no window reaches beyond it."""
@@ -142,7 +142,7 @@ class Group:
         return self.role[self.context]
 
     def tokenised(self, texts: list[list[int]]) -> list[TokenisedTurn]:
-        """The turns for `models.batches.encoder_chunks`."""
+        """The turns for `models.model.batches.encoder_chunks`."""
         return [TokenisedTurn(Turn(0, ""), texts[row]) for row in self.texts]
 
 

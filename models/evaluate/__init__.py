@@ -1,18 +1,16 @@
-"""Evaluation on held-out turns: predictions, metrics and reports."""
+"""Evaluation on held-out turns: predictions, metrics, comparisons."""
 
 __all__ = [
+    "annomi_quality",
     "bundle_comparison",
-    "document",
+    "choices",
     "exported",
     "folds",
-    "low_empathy",
     "metrics",
-    "miti",
-    "outcomes",
-    "plots",
     "predict",
-    "published",
-    "report",
-    "sections",
-    "tables",
+    "ratings",
+    "replay",
+    "resampling",
+    "text_baseline",
+    "trait_groups",
 ]

@@ -12,9 +12,9 @@ import torch
 import typer
 
 from models.data import load_for_command
-from models.evaluate import document, tables
 from models.evaluate.folds import load_folds, plan
-from models.evaluate.report import CrossValidation
+from models.pages import document, tables
+from models.pages.report import CrossValidation
 
 
 def main(
@@ -31,7 +31,7 @@ def main(
     loaded = load_folds(folds, load_for_command(data_dir))
     if not loaded:
         raise SystemExit(
-            f"error: {folds} contains no trained fold: run python -m models.crossvalidate"
+            f"error: {folds} contains no trained fold: run python -m models.fit.crossvalidate"
         )
     planned, _ = plan(folds)
     results = CrossValidation(loaded, planned).tables()
@@ -40,7 +40,7 @@ def main(
         document.write_json(out / f"{name}.json", table)
     if pictures:
         # matplotlib belongs to the training extra; the tables do not need it.
-        from models.evaluate.plots import draw_reliability  # noqa: PLC0415
+        from models.pages.plots import draw_reliability  # noqa: PLC0415
 
         draw_reliability(results["calibration"], out / "reliability.svg")
     page = document.write(out)

@@ -1,9 +1,9 @@
 """`python -m models.evaluate.baselines`: model-free baselines on the evaluation's folds.
 
 Two rows for every task: the most frequent label of the test items, and a logistic regression on the
-words of the turn alone (tf-idf, `models.text_baseline`), fitted on the other folds. Both are tested
-on the same items as the models. Writes docs/evaluation/baselines.json; needs the corpora but no
-trained model.
+words of the turn alone (tf-idf, `models.evaluate.text_baseline`), fitted on the other folds. Both
+are tested on the same items as the models. Writes docs/evaluation/baselines.json; needs the corpora
+but no trained model.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from models.calibrate import TASKS
 from models.data import Conversation, esconv, load_for_command
 from models.data.split import held_out, split_fold
-from models.evaluate import document
-from models.evaluate.report import (
+from models.evaluate.text_baseline import regression_on_words
+from models.fit.calibrate import TASKS
+from models.labels import HEADS, RATED
+from models.pages import document
+from models.pages.report import (
     binary_figures,
     labels_over_folds,
     mean_of_rows,
@@ -29,8 +31,6 @@ from models.evaluate.report import (
     rating_figures,
     rounded,
 )
-from models.labels import HEADS, RATED
-from models.text_baseline import regression_on_words
 
 FOLDS, SEED = 5, 17
 HIGH = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.evaluate.tables import NONE, percent, table
+from models.pages.tables import NONE, percent, table
 
 Content = dict[str, Any]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.evaluate.tables import table
+from models.pages.tables import table
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ FIRST_FOLD = "fold 0"
 CHOICES: tuple[Choice, ...] = (
     Choice(
         "weight of the words alone in tempered levels",
-        "models.heads:ALONE",
+        "models.model.heads:ALONE",
         0.4,
         "0.25, 0.4, 0.5",
         ALL_FOLDS,
@@ -41,21 +41,21 @@ CHOICES: tuple[Choice, ...] = (
     ),
     Choice(
         "inverse ridge penalty of the outcome heads",
-        "models.multiple_instance:Fit.strength",
+        "models.model.multiple_instance:Fit.strength",
         1e-3,
         "four values",
         ALL_FOLDS,
     ),
     Choice(
         "form of the outcome heads: linear",
-        "models.multiple_instance:Linear",
+        "models.model.multiple_instance:Linear",
         None,
         "linear, one hidden layer of 96",
         ALL_FOLDS,
     ),
     Choice(
         "what satisfaction learns from",
-        "models.multiple_instance:WHOLE_CHATS_ONLY",
+        "models.model.multiple_instance:WHOLE_CHATS_ONLY",
         ("satisfaction",),
         "whole chats alone, or ratings of turns too",
         ALL_FOLDS,
@@ -90,15 +90,15 @@ CHOICES: tuple[Choice, ...] = (
     ),
     Choice(
         "how levels are decided: bias taken back, no searched offsets",
-        "models.calibrate:Calibration.labels",
+        "models.fit.calibrate:Calibration.labels",
         None,
         "with or without offsets searched for macro-F1",
         ALL_FOLDS,
     ),
-    Choice("loss", "models.train:Recipe.loss", "weighted", "five losses", FIRST_FOLD),
+    Choice("loss", "models.fit.train:Recipe.loss", "weighted", "five losses", FIRST_FOLD),
     Choice(
         "learning rate of the heads",
-        "models.train:Recipe.head_rate",
+        "models.fit.train:Recipe.head_rate",
         1e-3,
         "3e-4, 1e-3",
         FIRST_FOLD,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.batches import FINAL, Segment, Window, tokenise
-from models.calibrate import Calibration
 from models.data.corpora import Conversation
-from models.encoder import load_tokenizer
 from models.evaluate.predict import Predictions, predict
-from models.evaluate.report import Metrics, measure
-from models.onnx_model import OnnxModel
+from models.fit.calibrate import Calibration
+from models.model.batches import FINAL, Segment, Window, tokenise
+from models.model.encoder import load_tokenizer
+from models.model.onnx_model import OnnxModel
+from models.pages.report import Metrics, measure
 from stream_app.inference.bundle import Bundle, Manifest
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from models import multitask
-from models.batches import ALONE, FINAL, PROVISIONAL, tokenise
 from models.data import Conversation, esconv
 from models.data.split import held_out
 from models.evaluate.predict import Predictions, load, predict_views, save
 from models.labels import OUTCOME_HEADS, RATED
+from models.model import multitask
+from models.model.batches import ALONE, FINAL, PROVISIONAL, tokenise
 
 VIEWS = {"final": FINAL, "provisional": PROVISIONAL, "alone": ALONE}
 VIEW_WORDS = {

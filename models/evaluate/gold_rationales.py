@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from models.data import epitome
 from models.data.corpora import resolve_data_dir
 from models.data.split import DESCRIPTION, key_of
-from models.evaluate import document
 from models.evaluate.exported import Measured, measured
-from models.evaluate.report import rationale, rounded
+from models.evaluate.resampling import interval
+from models.fit.perceived import left_out_of
 from models.labels import RATIONALE_ORDER
-from models.perceived import left_out_of
-from models.resampling import interval
+from models.pages import document
+from models.pages.report import rationale, rounded
 from stream_app.inference import bundle as bundles
 
 Ints = NDArray[np.int64]

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from models.batches import Segment, Step, Window, collate, overlaps, seeded_random
 from models.data.corpora import Turn
 from models.labels import HEADS, RATIONALE_ORDER
-from models.multitask import MultitaskModel
+from models.model.batches import Segment, Step, Window, collate, overlaps, seeded_random
+from models.model.multitask import MultitaskModel
 from stream_app.inference.rationale import sentence_scores, sentences
 
 Floats = NDArray[np.floating]

@@ -19,8 +19,8 @@ from sklearn.metrics import average_precision_score
 
 from models.crisis import turns as crisis_turns
 from models.data.corpora import REPOSITORY, resolve_data_dir
-from models.evaluate.tables import table, with_tables
 from models.intents import figures, utterances
+from models.pages.tables import table, with_tables
 from stream_app.contracts.events import Role
 from stream_app.core.measures.intents import IntentSet
 from stream_app.inference import bundle as bundles

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score
 
-from models.evaluate.tables import table
+from models.evaluate.resampling import interval
 from models.intents.utterances import LabelledUtterance
-from models.resampling import interval
+from models.pages.tables import table
 
 Flags = NDArray[np.bool_]
 FEWEST = 3

@@ -1,6 +1,6 @@
 """`python -m models.outcomes evaluate`, `fit` and `ratings`.
 
-All read the fold models of `models.crossvalidate` and `models.perceived`. `evaluate` writes
+All read the fold models of `models.fit.crossvalidate` and `models.fit.perceived`. `evaluate` writes
 docs/evaluation/outcomes.json, `ratings` writes perceived.json. `fit` fits the outcome models on all
 sessions and writes them into a bundle's bundle.json, for its calibration of the heads.
 """
@@ -17,17 +17,17 @@ import msgspec
 import numpy as np
 import typer
 
-from models import annomi_quality
 from models.bundle import CARD, MANIFEST, write_manifest
 from models.card import model_card
 from models.data import annomi
 from models.data.corpora import resolve_data_dir
 from models.data.rated_sessions import RatedSession
+from models.evaluate import annomi_quality
+from models.evaluate.ratings import listener_report
 from models.outcomes.evaluation import PROTOCOL, TARGETS, out_of_fold, report, shipped
 from models.outcomes.folds import Collected, collect, load_folds
 from models.outcomes.labels import SPECS
 from models.outcomes.measure import paired_auroc
-from models.ratings import listener_report
 from stream_app.inference.bundle import load as load_bundle
 
 app = typer.Typer(add_completion=False)

@@ -17,6 +17,8 @@ from scipy.special import expit
 from sklearn.model_selection import StratifiedGroupKFold
 
 from models.data.rated_sessions import RatedSession
+from models.evaluate.replay import Trajectory
+from models.evaluate.text_baseline import cross_fitted_words, said_by
 from models.labels import CLIENT, COUNSELLOR, OUTCOME_HEADS
 from models.outcomes.family import (
     CLOSING,
@@ -38,8 +40,6 @@ from models.outcomes.measure import (
     paired_auroc,
     rank_correlation,
 )
-from models.replay import Trajectory
-from models.text_baseline import cross_fitted_words, said_by
 
 EARLY = (6, 10)
 SPLITS, REPEATS = 5, 5

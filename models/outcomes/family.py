@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from models.data.split import fold_of
+from models.evaluate.replay import Trajectory
 from models.outcomes.labels import OutcomeSpec
-from models.replay import Trajectory
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.measures.outcomes import USUAL_TURNS, OutcomeModel
 

@@ -1,7 +1,7 @@
 """Fold models' outputs for every rated session, as inputs of the outcome models.
 
-Outcome heads (`models.perceived`) are trained on judgements of sessions, the other heads on turn
-labels. For a session in fold k's training part, the outcome heads' outputs therefore come from
+Outcome heads (`models.fit.perceived`) are trained on judgements of sessions, the other heads on
+turn labels. For a session in fold k's training part, the outcome heads' outputs therefore come from
 heads fitted without it (`Outcomes.unseen`), and the others' from the fold that left the session
 out: no output was learned from the session that it describes, nor from fold k's judgements.
 """
@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.data.rated_sessions import SERVICE, RatedSession, load_sessions
+from models.evaluate.ratings import Fold
+from models.evaluate.replay import Trajectory, trajectories
+from models.fit.perceived import OUTCOMES, SERVICE_DIALOGUES, Outcomes, share_of
+from models.fit.turn_features import View
 from models.outcomes.labels import SPECS, group_of
-from models.perceived import OUTCOMES, SERVICE_DIALOGUES, Outcomes, share_of
-from models.ratings import Fold
-from models.replay import Trajectory, trajectories
-from models.turn_features import View
 from stream_app.inference.bundle import HeadSpec
 
 SOURCES = {source for spec in SPECS for source in spec.sources}
@@ -36,8 +36,8 @@ def load_folds(folder: Path, data_dir: Path) -> tuple[list[RatedSession], list[F
         folds.append(Fold(int(path.parent.name), share_of(about), Outcomes.read(path)))
     if not folds:
         raise SystemExit(
-            f"error: no fold in {folder} has {OUTCOMES}: run python -m models.perceived --model "
-            f"{folder}/K for each of them"
+            f"error: no fold in {folder} has {OUTCOMES}: run python -m models.fit.perceived "
+            f"--model {folder}/K for each of them"
         )
     sessions = load_sessions(data_dir, dialogues)
     keys = [session.key for session in sessions]
@@ -47,7 +47,7 @@ def load_folds(folder: Path, data_dir: Path) -> tuple[list[RatedSession], list[F
         if not _service_unseen(fold, sessions):
             print(
                 f"warning: fold {fold.number} has outcome heads' outputs on service dialogues that "
-                "they learned from: run python -m models.perceived again"
+                "they learned from: run python -m models.fit.perceived again"
             )
     return sessions, folds
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import mean
 
-from models.annomi_quality import topic_of
 from models.data.rated_sessions import GOOD, LOW, SERVICE, RatedSession, Source
+from models.evaluate.annomi_quality import topic_of
 from stream_app.contracts.events import Approach, Domain
 
 NEUTRAL = 3.0

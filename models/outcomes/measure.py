@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models import resampling
+from models.evaluate import resampling
+from models.evaluate.resampling import interval, spearman
 from models.outcomes.labels import Slice
-from models.resampling import interval, spearman
 
 Floats = NDArray[np.float64]
 TOLERANCE = 0.1

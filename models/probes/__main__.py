@@ -22,8 +22,7 @@ FOLDS, SEED = 5, 17
 
 def main(
     bundle: Annotated[Path | None, typer.Option(help="Bundle folder.")] = None,
-    model: Annotated[Path | None, typer.Option(help="Model folder of models.train.")] = None,
-    micromodels: Annotated[bool, typer.Option(help="Lee et al.'s micromodels.")] = False,
+    model: Annotated[Path | None, typer.Option(help="Model folder of models.fit.train.")] = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the entry; default: the folder's.")
     ] = None,
@@ -37,8 +36,9 @@ def main(
     threads: int = 1,
 ) -> None:
     """Run the context probe on one scorer."""
-    if sum((bundle is not None, model is not None, micromodels)) != 1:
-        raise typer.BadParameter("give one of --bundle, --model and --micromodels")
+    chosen = bundle or model
+    if chosen is None or (bundle is not None and model is not None):
+        raise typer.BadParameter("give one of --bundle and --model")
     try:
         folder = resolve_data_dir(data_dir)
         pairs = list(epitome.load(folder))
@@ -53,16 +53,10 @@ def main(
         import torch  # noqa: PLC0415 (bundles are probed without it)
 
         torch.set_num_threads(threads)
-        if model is not None:
-            scorer = scorers.of_model(model, calibration)
-        else:
-            from models.methods.micromodels.scorer import fit_levels  # noqa: PLC0415
-
-            scorer = fit_levels(parts["train"])
+        scorer = scorers.of_model(chosen, calibration)
     entry = report.measure(scorer, given)
     entry["heldout"] = "test part" if fold is None else f"fold {fold} of {FOLDS}"
-    folder_given = bundle or model
-    title = name or (folder_given.name if folder_given else "micromodels")
+    title = name or chosen.name
     content = report.store(out, title, entry, {"size": size, "seed": SEED})
     print(report.markdown(content))
     print(f"\n{title}, phrase by phrase:\n\n{report.phrases_markdown(entry)}")

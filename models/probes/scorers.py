@@ -22,8 +22,8 @@ from stream_app.inference.scorer import OnnxScorer
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from models.calibrate import Calibration
-    from models.multitask import MultitaskModel
+    from models.fit.calibrate import Calibration
+    from models.model.multitask import MultitaskModel
 
 Dialogue = Sequence[Turn]
 """Turns in order; the last one is the response to score."""
@@ -90,10 +90,10 @@ def of_bundle(folder: Path, threads: int) -> ServiceLevels:
 
 
 def of_model(folder: Path, calibration: Path | None = None) -> ModelLevels:
-    """Load a model folder of `models.train`, with a calibration's level offsets if there is one."""
+    """Load a folder of `models.fit.train`, with a calibration's level offsets if there is one."""
     # Only this scorer needs torch.
-    from models import multitask  # noqa: PLC0415
-    from models.calibrate import Calibration  # noqa: PLC0415
+    from models.fit.calibrate import Calibration  # noqa: PLC0415
+    from models.model import multitask  # noqa: PLC0415
 
     given = Calibration.read(calibration) if calibration else Calibration()
     return ModelLevels(*multitask.load(folder), given)
@@ -109,14 +109,7 @@ class ModelLevels:
         """As `LevelScorer`; every text is encoded once, without following turns."""
         import torch  # noqa: PLC0415
 
-        from models.batches import (  # noqa: PLC0415
-            BEFORE,
-            OFFSETS,
-            SLOTS,
-            Targets,
-            encoder_chunks,
-            tokenise,
-        )
+        from models.model.batches import BEFORE, OFFSETS, SLOTS, Targets, encoder_chunks, tokenise  # noqa: PLC0415
 
         texts = list(dict.fromkeys(turn.text for dialogue in dialogues for turn in dialogue))
         row_of = {text: row for row, text in enumerate(texts)}

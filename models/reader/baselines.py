@@ -25,12 +25,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from models.data.corpora import REPOSITORY, resolve_data_dir
+from models.evaluate.text_baseline import STRENGTH
 from models.labels import CLIENT
 from models.reader import corpora, evaluated, written
 from models.reader.examples import CONTEXT_TURNS, Example
 from models.reader.tasks import Floats, Places, Task, tasks_of, words_in
 from models.reader.train import FOLDS, fold_number, voiced
-from models.text_baseline import STRENGTH
 
 OUT = REPOSITORY / "docs" / "evaluation" / "reader" / "baselines.json"
 RUNS = {"all folds": tuple(range(FOLDS)), "two folds": (0, 1)}

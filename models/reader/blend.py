@@ -21,13 +21,13 @@ from models.construct.fit import LABELLED
 from models.data import epitome
 from models.data.corpora import resolve_data_dir
 from models.data.rated_sessions import RatedSession, RatedTurn
+from models.evaluate.resampling import auroc, spearman
 from models.labels import COUNSELLOR
 from models.reader import corpora, written
 from models.reader.evaluate import gathered
 from models.reader.examples import Example
 from models.reader.index import ANSWERED, LAPSE, SHARE
 from models.reader.tasks import Floats
-from models.resampling import auroc, spearman
 from stream_app.core.measures.empathy import AnswerModel
 from stream_app.inference import bundle as bundles
 

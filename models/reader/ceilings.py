@@ -22,8 +22,8 @@ from models.agreement.measures import alpha, confusion, equal_share, kappa
 from models.agreement.ratings import MISSING, Ints
 from models.data.corpora import REPOSITORY, read_rows, resolve_data_dir
 from models.data.rated_sessions import SERVICE, load_sessions
+from models.evaluate.resampling import auroc, interval, spearman
 from models.reader import corpora, evaluated, written
-from models.resampling import auroc, interval, spearman
 
 OUT = REPOSITORY / "docs" / "evaluation" / "reader" / "ceilings.json"
 RATINGS = 5

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from models.crisis import turns
 from models.crisis.turns import WrittenTurn
 from models.data.corpora import REPOSITORY, resolve_data_dir
-from models.evaluate.tables import table, with_tables
+from models.evaluate.replay import START
+from models.evaluate.resampling import auroc, interval
+from models.pages.tables import table, with_tables
 from models.reader import corpora
-from models.replay import START
-from models.resampling import auroc, interval
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.measures.crisis import find_phrases

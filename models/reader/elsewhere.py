@@ -17,11 +17,11 @@ import typer
 from numpy.typing import NDArray
 
 from models.data.corpora import REPOSITORY, resolve_data_dir
-from models.evaluate.tables import table, with_tables
+from models.evaluate.replay import START
+from models.evaluate.resampling import auroc, interval, spearman
 from models.labels import COUNSELLOR
+from models.pages.tables import table, with_tables
 from models.reader import evaluated
-from models.replay import START
-from models.resampling import auroc, interval, spearman
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.measures.empathy import counsellor_features

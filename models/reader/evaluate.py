@@ -12,12 +12,12 @@ import numpy as np
 import typer
 
 from models.data.corpora import resolve_data_dir
+from models.evaluate.resampling import interval
 from models.reader import corpora, written
 from models.reader.examples import Example
 from models.reader.model import OUTPUTS
 from models.reader.tasks import Floats, Task, tasks_of
 from models.reader.train import voiced
-from models.resampling import interval
 
 Figure = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from models.data.corpora import REPOSITORY
-from models.evaluate.tables import with_tables
+from models.pages.tables import with_tables
 
 PAGE = REPOSITORY / "docs" / "answers.md"
 DATASHEETS = REPOSITORY / "docs" / "datasheets" / "index.md"

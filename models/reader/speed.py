@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from models.data.corpora import resolve_data_dir
-from models.onnx_model import session
+from models.model.onnx_model import session
 from models.reader import corpora
 from models.reader.train import Read, tokenised
 

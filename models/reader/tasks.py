@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 
+from models.evaluate.resampling import auroc, partial_spearman, spearman
 from models.reader.examples import MITI_CODES, Example, pairs_of
-from models.resampling import auroc, partial_spearman, spearman
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

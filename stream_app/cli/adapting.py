@@ -32,7 +32,7 @@ def adapt(
         Path | None,
         typer.Option(
             help="File for the judged turns as vectors instead, from which `python -m "
-            "export.adapter` trains an adapter; reads text."
+            "research.adaptation.adapter` trains an adapter; reads text."
         ),
     ] = None,
     database: Annotated[

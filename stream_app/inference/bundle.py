@@ -334,8 +334,8 @@ def _check_perceived(path: Path, heads: list[HeadSpec], values: PerceivedValues)
     elsewhere = any(group.shown not in group.members for group in values.groups)
     if elsewhere or set(members) - known or len(members) > len(set(members)):
         raise BundleError(
-            f"{path}: groups must name perceived heads of the bundle, each "
-            f"once, and show one of their members: run python -m models.multitrait --bundle {path}"
+            f"{path}: groups must name perceived heads of the bundle, each once, and show one of "
+            f"their members: run python -m models.evaluate.multitrait --bundle {path}"
         )
 
 

@@ -11,7 +11,7 @@ from stream_app.inference.bundle import HeadSpec, Manifest
 from stream_app.inference.recalibration import Floats, recalibrated
 
 EPSILON: Final = 1e-12
-"""Added to probabilities before their logarithm, as in ``models.calibrate``."""
+"""Added to probabilities before their logarithm, as in ``models.fit.calibrate``."""
 
 
 class Calibration:

@@ -1,7 +1,7 @@
 """A bundle's probes of client turns: distress and crisis language.
 
-Logistic regressions on a turn's vectors, without context, fitted by ``python -m models.distress``
-and ``python -m models.crisis``.
+Logistic regressions on a turn's vectors, without context, fitted by ``python -m
+models.fit.distress`` and ``python -m models.crisis``.
 """
 
 from pathlib import Path

@@ -14,10 +14,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 
-from export import adapter  # noqa: E402
-from export.adapter import Found  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
-from models.head_graph import read_head  # noqa: E402
+from models.model.head_graph import read_head  # noqa: E402
+from research.adaptation import adapter  # noqa: E402
+from research.adaptation.adapter import Found  # noqa: E402
 from stream_app.adaptation import choosing, judged_vectors  # noqa: E402
 from stream_app.adaptation.judged_vectors import HeadJudgements, JudgedVectors  # noqa: E402
 from stream_app.adaptation.new_bundle import DataCounts  # noqa: E402

@@ -17,17 +17,19 @@ from tokenizers import Tokenizer  # noqa: E402
 from export import __main__ as command  # noqa: E402
 from export import gate, parity, quantize  # noqa: E402
 from export.onnx_graphs import Graphs, export_graphs  # noqa: E402
-from models import bundle, multitask, onnx_model, train  # noqa: E402  # noqa: E402
-from models.batches import FINAL, tokenise  # noqa: E402
-from models.calibrate import calibrate  # noqa: E402
+from models import bundle  # noqa: E402  # noqa: E402
 from models.card import model_card  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
 from models.data.registry import describe  # noqa: E402
 from models.evaluate.folds import VIEWS, Fold  # noqa: E402
 from models.evaluate.metrics import macro_f1  # noqa: E402
 from models.evaluate.predict import HeadOutputs, Predictions, predict  # noqa: E402
-from models.evaluate.report import CrossValidation  # noqa: E402
+from models.fit import train  # noqa: E402  # noqa: E402
+from models.fit.calibrate import calibrate  # noqa: E402
 from models.labels import HEADS, RATED  # noqa: E402
+from models.model import multitask, onnx_model  # noqa: E402  # noqa: E402
+from models.model.batches import FINAL, tokenise  # noqa: E402
+from models.pages.report import CrossValidation  # noqa: E402
 from stream_app.core.measures.heads import PERCEIVED  # noqa: E402
 from stream_app.inference import bundle as reader  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402

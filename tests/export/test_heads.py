@@ -15,14 +15,16 @@ from transformers import BertConfig  # noqa: E402
 
 from export import __main__ as command  # noqa: E402
 from export import heads  # noqa: E402
-from models import bundle, multitask, train  # noqa: E402
-from models.batches import tokenise  # noqa: E402
-from models.calibrate import Calibration  # noqa: E402
+from models import bundle  # noqa: E402
 from models.data import Conversation, load_corpora  # noqa: E402
 from models.data.registry import describe  # noqa: E402
 from models.data.split import DESCRIPTION  # noqa: E402
-from models.encoder import random_backbone  # noqa: E402
-from models.multitask import MultitaskModel  # noqa: E402
+from models.fit import train  # noqa: E402
+from models.fit.calibrate import Calibration  # noqa: E402
+from models.model import multitask  # noqa: E402
+from models.model.batches import tokenise  # noqa: E402
+from models.model.encoder import random_backbone  # noqa: E402
+from models.model.multitask import MultitaskModel  # noqa: E402
 from stream_app import bootstrap  # noqa: E402
 from stream_app.contracts.events import Role  # noqa: E402
 from stream_app.contracts.scores import Stage  # noqa: E402

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from export.int8_products import STEPS, fixed_range, static_int8
 from export.rounding import column_scales, rounded
-from models.onnx_model import session
+from models.model.onnx_model import session
 
 VOCABULARY, WIDTH, OUTPUTS = 40, 64, 96
 EXAMPLES = [[1, 9, 12, 2], [1, 15, 7, 20, 11, 2], [1, 25, 2]]

@@ -17,17 +17,19 @@ from export import __main__ as command  # noqa: E402
 from export import reactions  # noqa: E402
 from export.onnx_graphs import export_head  # noqa: E402
 from export.quantize import half_weights  # noqa: E402
-from models import bundle, multitask, onnx_model, train  # noqa: E402  # noqa: E402
-from models.batches import tokenise  # noqa: E402
-from models.calibrate import Calibration  # noqa: E402
+from models import bundle  # noqa: E402  # noqa: E402
 from models.data import load_corpora  # noqa: E402
 from models.data.contrast import REACTIONS  # noqa: E402
 from models.data.corpora import Turn  # noqa: E402
 from models.data.registry import describe  # noqa: E402
 from models.data.split import DESCRIPTION  # noqa: E402
-from models.head_graph import HeadGraphError, read_head, write_task  # noqa: E402
+from models.fit import train  # noqa: E402  # noqa: E402
+from models.fit.calibrate import Calibration  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, HEADS  # noqa: E402
-from models.multitask import MultitaskModel  # noqa: E402
+from models.model import multitask, onnx_model  # noqa: E402  # noqa: E402
+from models.model.batches import tokenise  # noqa: E402
+from models.model.head_graph import HeadGraphError, read_head, write_task  # noqa: E402
+from models.model.multitask import MultitaskModel  # noqa: E402
 from stream_app.inference import bundle as bundles  # noqa: E402
 from tests.models.tiny import (  # noqa: E402
     tiny_model,

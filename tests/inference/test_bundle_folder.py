@@ -312,7 +312,7 @@ def test_groups_of_perceived_heads_are_read(folder: Path) -> None:
 def test_groups_that_do_not_match_the_heads_are_rejected_with_instructions(
     folder: Path, groups: list[dict[str, Any]]
 ) -> None:
-    assert "python -m models.multitrait --bundle" in refusal(with_groups(folder, *groups))
+    assert "python -m models.evaluate.multitrait --bundle" in refusal(with_groups(folder, *groups))
 
 
 @pytest.mark.parametrize(

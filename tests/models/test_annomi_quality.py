@@ -7,13 +7,13 @@ import pytest
 
 pytest.importorskip("torch")
 
-from models import annomi_quality
 from models.data.corpora import Conversation, Turn, votes
 from models.data.rated_sessions import RatedSession, RatedTurn
 from models.data.split import key_of
+from models.evaluate import annomi_quality
+from models.evaluate.ratings import Fold
+from models.fit.perceived import Outcomes, Share
 from models.labels import CLIENT, COUNSELLOR, HEADS
-from models.perceived import Outcomes, Share
-from models.ratings import Fold
 
 SESSIONS = 40
 

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from models.data import load_corpora
 from models.data.corpora import Conversation, Turn, one_hot
-from models.evaluate import baselines, document
+from models.evaluate import baselines
 from models.labels import CLIENT, COUNSELLOR
+from models.pages import document
 from tests.models.tiny import write_corpora
 
 

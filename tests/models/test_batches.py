@@ -8,7 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from models.batches import (  # noqa: E402
+from models.data.corpora import Conversation, Turn, one_hot  # noqa: E402
+from models.labels import CLIENT, COUNSELLOR  # noqa: E402
+from models.model.batches import (  # noqa: E402
     ALONE,
     FINAL,
     OFFSETS,
@@ -22,9 +24,7 @@ from models.batches import (  # noqa: E402
     overlaps,
     tokenise,
 )
-from models.data.corpora import Conversation, Turn, one_hot  # noqa: E402
-from models.encoder import MAX_TOKENS  # noqa: E402
-from models.labels import CLIENT, COUNSELLOR  # noqa: E402
+from models.model.encoder import MAX_TOKENS  # noqa: E402
 from tests.models.tiny import tiny_tokenizer  # noqa: E402
 
 

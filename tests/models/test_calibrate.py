@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
-from models import calibrate
-from models.calibrate import Calibration, crossfitted, fitted
 from models.evaluate.folds import Fold
 from models.evaluate.predict import HeadOutputs, Predictions, RationaleOutput
+from models.fit import calibrate
+from models.fit.calibrate import Calibration, crossfitted, fitted
 
 
 def drawn(probabilities: np.ndarray, seed: int = 0) -> np.ndarray:

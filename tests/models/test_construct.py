@@ -26,9 +26,9 @@ from models.construct.traces import Features, SessionTrace, trace_sessions, turn
 from models.data.rated_sessions import SERVICE, RatedSession, RatedTurn
 from models.data.registry import CORPORA
 from models.data.split import fold_of
+from models.evaluate.resampling import interval, spearman
+from models.fit.turn_features import VIEWS
 from models.labels import CLIENT, COUNSELLOR, HEADS, RATIONALE_ORDER
-from models.resampling import interval, spearman
-from models.turn_features import VIEWS
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Expressed, Level, Stage, TurnScore
 from stream_app.core.measures.empathy import (

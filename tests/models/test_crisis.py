@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 from models.crisis import figures, turns
 from models.crisis.__main__ import BUNDLES, PAGE
 from models.crisis.fitting import BUDGET, Training, fit_probe
-from models.evaluate.tables import with_tables
+from models.pages.tables import with_tables
 
 ALL = turns.read()
 KNOWN, HELD_OUT = turns.split(ALL)

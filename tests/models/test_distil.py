@@ -11,9 +11,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from models import multitask  # noqa: E402
-from models.batches import FINAL, PROVISIONAL, TRAINING, Window  # noqa: E402
-from models.calibrate import Calibration  # noqa: E402
 from models.data.corpora import Conversation, Turn  # noqa: E402
 from models.data.dialogues import pool_of  # noqa: E402
 from models.data.phrases import normal  # noqa: E402
@@ -31,8 +28,11 @@ from models.distil.turns import (  # noqa: E402
     material,
     steps,
 )
-from models.multitask import MultitaskModel  # noqa: E402
-from models.perceived import share_of  # noqa: E402
+from models.fit.calibrate import Calibration  # noqa: E402
+from models.fit.perceived import share_of  # noqa: E402
+from models.model import multitask  # noqa: E402
+from models.model.batches import FINAL, PROVISIONAL, TRAINING, Window  # noqa: E402
+from models.model.multitask import MultitaskModel  # noqa: E402
 from tests.models.tiny import (  # noqa: E402
     sentence,
     tiny_model,
@@ -256,7 +256,7 @@ def test_the_commands_build_a_bundle_and_report_its_loss(
     from models.bundle import TRAINING_KEYS  # noqa: PLC0415
     from models.data import load_corpora  # noqa: PLC0415
     from models.distil.__main__ import app  # noqa: PLC0415
-    from models.perceived import left_out_of  # noqa: PLC0415
+    from models.fit.perceived import left_out_of  # noqa: PLC0415
 
     large, small = tmp_path / "large", tmp_path / "small"
     about = dict.fromkeys(TRAINING_KEYS, "made up")

@@ -17,22 +17,23 @@ import typer  # noqa: E402
 from scipy.special import log_softmax  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
-from models import multitask, train  # noqa: E402
-from models.batches import FINAL, collate, tokenise  # noqa: E402
-from models.calibrate import Calibration  # noqa: E402
 from models.data import load_corpora  # noqa: E402
-from models.encoder import (  # noqa: E402
+from models.evaluate.folds import Fold  # noqa: E402
+from models.evaluate.predict import HeadOutputs, Predictions  # noqa: E402
+from models.fit import train  # noqa: E402
+from models.fit.calibrate import Calibration  # noqa: E402
+from models.labels import HEADS  # noqa: E402
+from models.model import multitask  # noqa: E402
+from models.model.batches import FINAL, collate, tokenise  # noqa: E402
+from models.model.encoder import (  # noqa: E402
     MAX_TOKENS,
     PACKAGED,
     TurnEncoder,
     encoder_name,
     pretrained_tokenizer,
 )
-from models.evaluate import sections  # noqa: E402
-from models.evaluate.folds import Fold  # noqa: E402
-from models.evaluate.predict import HeadOutputs, Predictions  # noqa: E402
-from models.labels import HEADS  # noqa: E402
-from models.methods import encoder_mean, whole_recipe  # noqa: E402
+from models.pages import sections  # noqa: E402
+from research import encoder_mean, whole_recipe  # noqa: E402
 from tests.models.tiny import tiny_tokenizer, write_corpora  # noqa: E402
 
 WIDTH = 32
@@ -82,7 +83,7 @@ def encoders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def trained(corpora: Path, encoder: Path, out: Path, *options: str) -> dict[str, Any]:
-    """The training.json of `python -m models.train`."""
+    """The training.json of `python -m models.fit.train`."""
     app = train.typer.Typer()
     app.command()(train.main)
     arguments = [f"--data-dir={corpora}", f"--out={out}", f"--encoder={encoder}", "--max-steps=2"]

@@ -16,17 +16,19 @@ pytest.importorskip("sklearn")
 
 from typer.testing import CliRunner
 
-from models import ablation, multitask
-from models.batches import Segment, overlaps
-from models.calibrate import Calibration, mask
 from models.data import load_corpora
 from models.data.split import fold_of, key_of
 from models.evaluate import __main__ as command
-from models.evaluate import choices, document, folds, predict, report, sections, tables
+from models.evaluate import choices, folds, predict
 from models.evaluate.folds import Fold
 from models.evaluate.predict import HeadOutputs, Predictions, RationaleOutput
-from models.evaluate.published import TARGETS, Target
+from models.fit.calibrate import Calibration, mask
 from models.labels import HEADS
+from models.model import multitask
+from models.model.batches import Segment, overlaps
+from models.pages import document, report, sections, tables
+from models.pages.published import TARGETS, Target
+from research import ablation
 from stream_app.inference import rationale
 from stream_app.inference.bundle import Dimension, HeadKind, HeadSpec
 from stream_app.inference.calibration import calibrate, choose_labels
@@ -187,7 +189,7 @@ def test_without_a_fold_the_error_says_what_to_run(corpora: Path, tmp_path: Path
     app.command()(command.main)
     result = CliRunner().invoke(app, [f"--folds={tmp_path}", f"--data-dir={corpora}"])
     assert result.exit_code == 1
-    assert "models.crossvalidate" in result.output
+    assert "models.fit.crossvalidate" in result.output
 
 
 def level_figures(value: float) -> dict[str, object]:
@@ -326,7 +328,7 @@ def test_choices_on_the_evaluated_folds_are_listed(tmp_path: Path) -> None:
     page = document.page({}, tmp_path)
     assert "(#hyper-parameters-chosen-on-the-evaluated-folds)" in page
     listed = page.split("## Hyper-parameters chosen on the evaluated folds")[1]
-    assert "| `models.heads:ALONE` | 0.4 | 0.25, 0.4, 0.5 | all five folds |" in listed
+    assert "| `models.model.heads:ALONE` | 0.4 | 0.25, 0.4, 0.5 | all five folds |" in listed
 
 
 def test_no_difference_is_called_better_without_an_interval() -> None:

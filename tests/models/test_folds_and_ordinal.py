@@ -12,9 +12,9 @@ pytest.importorskip("torch")
 
 import torch
 
-from models import losses
 from models.data.corpora import Conversation
 from models.data.split import fold_of, key_of, split_fold
+from models.model import losses
 
 EVEN = torch.zeros(1, 3)
 

@@ -11,12 +11,12 @@ import pytest
 
 pytest.importorskip("torch")
 
-from models.calibrate import Calibration
 from models.evaluate import gold_rationales
 from models.evaluate.exported import Measured
 from models.evaluate.predict import HeadOutputs, Predictions, RationaleOutput
+from models.evaluate.resampling import interval
+from models.fit.calibrate import Calibration
 from models.labels import RATIONALE_ORDER
-from models.resampling import interval
 
 
 def outputs(gold: list[list[int]], probabilities: list[list[float]]) -> Measured:

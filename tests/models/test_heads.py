@@ -6,8 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from models.heads import ALONE, MAX_DISTANCE, ContextHead, through_half  # noqa: E402
 from models.labels import HEADS, RATIONALE_ORDER  # noqa: E402
+from models.model.heads import ALONE, MAX_DISTANCE, ContextHead, through_half  # noqa: E402
 
 HIDDEN, SLOTS = 48, 6
 

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from models import losses  # noqa: E402
+from models.model import losses  # noqa: E402
 
 EVEN = torch.tensor([[0.0, 0.0]])
 FIRST = torch.tensor([[1.0, 0.0]])

@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from models.evaluate import document
-from models.evaluate.low_empathy import Row, low_empathy_section, shipped_section
+from models.pages import document
+from models.pages.low_empathy import Row, low_empathy_section, shipped_section
 
 DOMAINS = ("peer-support", "counselling")
 

@@ -14,14 +14,14 @@ pytest.importorskip("torch")
 import typer
 from typer.testing import CliRunner
 
-from models import miti
 from models.data import annomi
 from models.data.corpora import Conversation, Turn, one_hot
 from models.data.split import key_of, part_of
-from models.evaluate import document
-from models.evaluate.miti import miti_section
+from models.evaluate import miti
+from models.evaluate.miti import HEADS, SHIPPED, WAYS
 from models.labels import CLIENT, COUNSELLOR, HEADS_BY_NAME
-from models.miti import HEADS, SHIPPED, WAYS
+from models.pages import document
+from models.pages.miti import miti_section
 from stream_app.contracts.scores import Expressed
 from stream_app.core.measures.miti import THRESHOLDS
 from stream_app.core.measures.window import ScoringRequest

@@ -10,16 +10,16 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("statsmodels")
 
-from models import multitrait
 from models.data.rated_sessions import RatedSession, RatedTurn
-from models.evaluate import document, sections
-from models.evaluate.report import rounded
+from models.evaluate import multitrait
+from models.evaluate.multitrait import Rated
+from models.evaluate.ratings import Fold
+from models.evaluate.resampling import partial_spearman, spearman
+from models.fit.perceived import Outcomes, Share
+from models.fit.turn_features import VIEWS
 from models.labels import CLIENT, COUNSELLOR, OUTCOME_HEADS
-from models.multitrait import Rated
-from models.perceived import Outcomes, Share
-from models.ratings import Fold
-from models.resampling import partial_spearman, spearman
-from models.turn_features import VIEWS
+from models.pages import document, sections
+from models.pages.report import rounded
 
 SIZE = 400
 

@@ -14,8 +14,8 @@ transformers = pytest.importorskip("transformers")
 
 from typer.testing import CliRunner  # noqa: E402
 
-from models import onnx_encoder  # noqa: E402
-from models.encoder import load_backbone, pretrained_tokenizer  # noqa: E402
+from models.model import onnx_encoder  # noqa: E402
+from models.model.encoder import load_backbone, pretrained_tokenizer  # noqa: E402
 from tests.models.tiny import tiny_tokenizer  # noqa: E402
 
 VOCABULARY = 1200

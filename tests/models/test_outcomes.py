@@ -13,10 +13,14 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from models.data.rated_sessions import RatedSession, RatedTurn, above_neutral  # noqa: E402
-from models.evaluate.outcomes import outcomes_section  # noqa: E402
-from models.heads import FUSED  # noqa: E402
+from models.evaluate.ratings import Fold  # noqa: E402
+from models.evaluate.replay import trajectories  # noqa: E402
+from models.evaluate.resampling import auroc, interval, spearman  # noqa: E402
+from models.fit.perceived import Outcomes, Share, second_stage, share_of  # noqa: E402
+from models.fit.turn_features import VIEWS, TurnFeatures, turn_features, windows  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS  # noqa: E402
-from models.multiple_instance import (  # noqa: E402
+from models.model.heads import FUSED  # noqa: E402
+from models.model.multiple_instance import (  # noqa: E402
     Bag,
     Fit,
     bags_of,
@@ -46,11 +50,7 @@ from models.outcomes.family import (  # noqa: E402
 from models.outcomes.folds import collect  # noqa: E402
 from models.outcomes.labels import SPECS, slices  # noqa: E402
 from models.outcomes.measure import equally_long, paired_auroc  # noqa: E402
-from models.perceived import Outcomes, Share, second_stage, share_of  # noqa: E402
-from models.ratings import Fold  # noqa: E402
-from models.replay import trajectories  # noqa: E402
-from models.resampling import auroc, interval, spearman  # noqa: E402
-from models.turn_features import VIEWS, TurnFeatures, turn_features, windows  # noqa: E402
+from models.pages.outcomes import outcomes_section  # noqa: E402
 from stream_app.core.measures.outcomes import log_odds  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer  # noqa: E402
 

@@ -16,13 +16,13 @@ import torch
 import typer
 from typer.testing import CliRunner
 
-from models import multitask
-from models.batches import PROVISIONAL, tokenise
-from models.calibrate import Calibration
 from models.data.corpora import Conversation, Turn, one_hot
 from models.data.phrases import CONGRATULATIONS, PROBE_PHRASES
 from models.evaluate.predict import predict
+from models.fit.calibrate import Calibration
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER
+from models.model import multitask
+from models.model.batches import PROVISIONAL, tokenise
 from models.probes import __main__ as command
 from models.probes import clusters, report
 from models.probes.cases import PLACEMENTS, Case, cases
@@ -373,7 +373,7 @@ def test_the_command_probes_a_model_folder(tmp_path: Path) -> None:
     assert "| balanced accuracy, ER |" in result.stdout
 
 
-@pytest.mark.parametrize("arguments", [[], ["--bundle", "a", "--micromodels"]])
+@pytest.mark.parametrize("arguments", [[], ["--bundle", "a", "--model", "b"]])
 def test_the_command_accepts_one_scorer(arguments: list[str]) -> None:
     app = typer.Typer()
     app.command()(command.main)

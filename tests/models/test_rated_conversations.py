@@ -15,8 +15,8 @@ from models.construct.benchmark import BenchmarkSessions, Known
 from models.construct.fit import Part
 from models.construct.traces import Features
 from models.data.rated_sessions import RatedSession, RatedTurn
-from models.evaluate import low_empathy
 from models.labels import CLIENT, COUNSELLOR, RATED
+from models.pages import low_empathy
 
 CONVERSATIONS, ANSWERS = 120, 3
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from models.evaluate.tables import with_tables
 from models.labels import CLIENT, COUNSELLOR
+from models.pages.tables import with_tables
 from models.reader import baselines, ceilings, page
 from models.reader.examples import Example
 from models.reader.tasks import tasks_of

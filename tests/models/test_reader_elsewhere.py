@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from models.evaluate.resampling import spearman
 from models.reader.elsewhere import COLUMNS, as_table, figure, told
-from models.resampling import spearman
 
 
 def test_a_figure_shows_which_column_follows_the_truth() -> None:

@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from models import train
-from models.batches import epoch_steps, seeded_random, tokenise
 from models.data import load_for_command, registry
 from models.data.corpora import Conversation, Corpus, Turn, one_hot, read_rows
+from models.fit import train
 from models.labels import CLIENT, COUNSELLOR
+from models.model.batches import epoch_steps, seeded_random, tokenise
 from tests.models.tiny import tiny_tokenizer, write_corpora, write_rows
 
 TINY = Corpus("tiny", "Tiny (nobody 2026)", ("tiny.jsonl.gz",), "https://example.org", "none")

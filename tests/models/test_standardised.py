@@ -5,8 +5,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from models.distress import Worded, fit_probe
-from models.standardised import LEAST_SPREAD, centre_and_divisor
+from models.fit.distress import Worded, fit_probe
+from models.fit.standardised import LEAST_SPREAD, centre_and_divisor
 
 CONSTANT = 3
 

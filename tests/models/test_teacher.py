@@ -10,12 +10,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from models import multitask, train  # noqa: E402
-from models.batches import FINAL, Segment, collate, tokenise  # noqa: E402
 from models.data import load_corpora  # noqa: E402
 from models.data.split import DESCRIPTION, split  # noqa: E402
+from models.fit import train  # noqa: E402
+from models.fit.teacher import TAUGHT, Teacher, TeacherError, divergence  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, HEADS, OUTCOME_HEADS, HeadSpec  # noqa: E402
-from models.teacher import TAUGHT, Teacher, TeacherError, divergence  # noqa: E402
+from models.model import multitask  # noqa: E402
+from models.model.batches import FINAL, Segment, collate, tokenise  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
 RECIPE = train.Recipe(

@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("torch")
 
 from models.data.rated_sessions import RatedSession, RatedTurn
+from models.evaluate.resampling import auroc
+from models.evaluate.text_baseline import cross_fitted_words, said_by
 from models.labels import CLIENT, COUNSELLOR
-from models.resampling import auroc
-from models.text_baseline import cross_fitted_words, said_by
 
 
 def chat(number: int, *, low: bool) -> RatedSession:

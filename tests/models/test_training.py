@@ -13,13 +13,14 @@ torch = pytest.importorskip("torch")
 
 from typer.testing import CliRunner  # noqa: E402
 
-from models import multitask, train  # noqa: E402
-from models.batches import ALONE, FINAL, PROVISIONAL, Segment, collate, tokenise  # noqa: E402
 from models.data import load_corpora  # noqa: E402
 from models.evaluate.predict import predict, predict_views  # noqa: E402
-from models.evaluate.report import markdown, measure  # noqa: E402
+from models.fit import train  # noqa: E402
+from models.fit.optimisation import Optimisation  # noqa: E402
 from models.labels import HEADS  # noqa: E402
-from models.optimisation import Optimisation  # noqa: E402
+from models.model import multitask  # noqa: E402
+from models.model.batches import ALONE, FINAL, PROVISIONAL, Segment, collate, tokenise  # noqa: E402
+from models.pages.report import markdown, measure  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
 RECIPE = train.Recipe(epochs=2, pairs_a_step=8, head_rate=3e-3, encoder_rate=1e-3, bf16=False)

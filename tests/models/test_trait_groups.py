@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("statsmodels")
 
-from models.evaluate import sections
-from models.multitrait import write_groups
-from models.trait_groups import grouped, perceived_values
+from models.evaluate.multitrait import write_groups
+from models.evaluate.trait_groups import grouped, perceived_values
+from models.pages import sections
 from stream_app.inference import bundle as bundles
 
 HEADS = ("engagement", "understanding", "sympathy", "helpfulness")

@@ -13,8 +13,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig
 
 from models.data.registry import CORPORA
-from models.encoder import random_backbone
-from models.multitask import MultitaskModel
+from models.model.encoder import random_backbone
+from models.model.multitask import MultitaskModel
 
 WORDS = (
     *("i", "you", "we", "me", "feel", "am", "is", "be", "sorry", "sad", "hard", "better", "why"),

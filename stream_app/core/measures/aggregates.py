@@ -315,10 +315,10 @@ def _values(names: tuple[str, ...], numbers: Sequence[int], wanted: tuple[str, .
 def evidence(score: TurnScore, kept: Sequence[Kept] = ()) -> dict[str, int]:
     """The head outputs that the session keeps, in millionths.
 
-    Log-odds for what is pooled by its mean (`models.perceived`): perceived empathy and the client's
-    satisfaction; probabilities for strategies and the client's talk. Mechanisms by their expected
-    level, which moves before the most likely level does. Of every other head the probabilities of
-    the labels that its manifest names as evidence, as ``head.label``.
+    Log-odds for what is pooled by its mean (`models.fit.perceived`): perceived empathy and the
+    client's satisfaction; probabilities for strategies and the client's talk. Mechanisms by their
+    expected level, which moves before the most likely level does. Of every other head the
+    probabilities of the labels that its manifest names as evidence, as ``head.label``.
     """
     found: dict[str, int] = {
         name: _log_odds(score.perceived[name]) for name in PERCEIVED if name in score.perceived

@@ -2,7 +2,7 @@
 
 Perceived heads are trained on listeners' ratings. Showing two heads that held-out ratings do not
 distinguish would present one measurement as two. The groups come with the bundle, written by
-``python -m models.multitrait --bundle FOLDER``; scores keep every head.
+``python -m models.evaluate.multitrait --bundle FOLDER``; scores keep every head.
 """
 
 from typing import Annotated

@@ -1,1 +1,0 @@
-"""One table of all methods on the same folds: quality, parameters, speed and memory."""

@@ -1,0 +1,1 @@
+"""How much ratings help a bundle: simulated raters, adapters, learning curves."""

@@ -1,0 +1,1 @@
+"""One table of all methods: quality, cost on one core, size."""
