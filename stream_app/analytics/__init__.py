@@ -4,3 +4,11 @@
 extra ``analytics`` (pandas, statsmodels). Start at ``questions.questions.answer`` for the analyses
 and at ``views.schema.upgrade`` for the views; ``simulation`` makes platforms with known answers.
 """
+
+__all__ = [
+    "archive",
+    "questions",
+    "rollups",
+    "simulation",
+    "views",
+]

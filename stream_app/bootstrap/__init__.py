@@ -384,11 +384,9 @@ def scorecards(file: Path) -> Scorecards:
 def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
     """Create the app of console and API; imported here because workers do not need it."""
     from stream_app.web import app as web_app  # noqa: PLC0415
-    from stream_app.web.http.access_log import AccessLog  # noqa: PLC0415
     from stream_app.web.http.identity_provider import IdentityProvider  # noqa: PLC0415
     from stream_app.web.http.metrics import WebMetrics  # noqa: PLC0415
     from stream_app.web.http.unknown_senders import UnknownSenders  # noqa: PLC0415
-    from stream_app.web.known_intents import KnownIntents  # noqa: PLC0415
     from stream_app.web.live.health import WebHealth  # noqa: PLC0415
     from stream_app.web.live.intervention_outbox import InterventionOutbox  # noqa: PLC0415
     from stream_app.web.live.live_hub import Hub  # noqa: PLC0415
@@ -396,6 +394,8 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
     from stream_app.web.live.publisher import Publisher  # noqa: PLC0415
     from stream_app.web.live.topic_reader import TopicReader  # noqa: PLC0415
     from stream_app.web.services import Services  # noqa: PLC0415
+    from stream_app.work.access_log import AccessLog  # noqa: PLC0415
+    from stream_app.work.known_intents import KnownIntents  # noqa: PLC0415
     from stream_app.worker.kafka.topics import client_options, declare_topics  # noqa: PLC0415
 
     if settings.bundle_digest:

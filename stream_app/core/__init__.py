@@ -7,3 +7,10 @@ Four rooms, lowest first: ``measures`` (what is computed of turns and sessions),
 rules, intents, routes, scorecards: what people write in files), ``session`` (one session's state
 and its dependencies), ``pipeline`` (batches of events). Start at ``pipeline``.
 """
+
+__all__ = [
+    "measures",
+    "pipeline",
+    "rules",
+    "session",
+]

@@ -7,3 +7,14 @@ sessions and turns), ``accounts`` (people, audit), ``work`` (reviews, ratings, d
 archive). Functions that return people's data take a ``Scope``, so that no query forgets the access
 check. Start at ``stream.repository.open_store``.
 """
+
+__all__ = [
+    "accounts",
+    "alerts",
+    "database",
+    "keys",
+    "lifecycle",
+    "sessions",
+    "stream",
+    "work",
+]

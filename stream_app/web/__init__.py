@@ -8,8 +8,11 @@ __all__ = [
     "api",
     "app",
     "console",
-    "known_intents",
+    "http",
+    "ingest",
+    "live",
     "practice_model",
     "services",
+    "sign_in",
     "warm_up",
 ]

@@ -19,10 +19,13 @@ from stream_app.analytics.questions.attributes import AttributesError, NotEnable
 from stream_app.errors import BrokerUnavailable, RapportError, StoreError, StoreUnavailable
 from stream_app.extras import ExtraMissing
 from stream_app.findings.exports.rollups import AllTeamsOnly, ViewsMissing
-from stream_app.store.accounts.people import OutsideTeam, PersonError
+from stream_app.store.accounts.audit import AuditAction
+from stream_app.store.accounts.people import OutsideTeam, Person, PersonError
 from stream_app.store.accounts.studies import StudyRefused
 from stream_app.store.alerts.alert_actions import NoSuchAlert, NoSuchMute
 from stream_app.store.database.pages import BadCursor
+from stream_app.store.sessions import sessions
+from stream_app.store.sessions.scope import ALL_SESSIONS
 from stream_app.store.stream.ingest_keys import KeyBusy, KeyReused
 from stream_app.web.live.live_hub import TooManyClients
 from stream_app.web.services import Services
@@ -172,7 +175,7 @@ def record_refusal(request: HTTPConnection, status: int) -> None:
     """Audit a refused attempt; without a database the refusal itself is still sent."""
     services: Services = request.app.state.services
     try:
-        services.accesses.record_refusal(request, status)
+        _record_refusal(services, request, status)
     except StoreError as problem:
         log.warning("audit.refusal_lost", problem=str(problem))
 
@@ -212,3 +215,18 @@ def _unexpected(request: Request, problem: Exception) -> Response:
     route = getattr(request.scope.get("route"), "path", "")
     log.error("api.failed", route=route, method=request.method, problem=type(problem).__name__)
     return problem_response(500, INTERNAL)
+
+
+def _record_refusal(services: Services, request: HTTPConnection, status: int) -> None:
+    """Record a refused attempt of a signed-in person: 403, or 404 for an existing session."""
+    person: Person | None = getattr(request.state, "person", None)
+    if person is None:
+        return
+    session_id = request.path_params.get("session_id")
+    exists = session_id is not None and sessions.bundle_of(services.store, ALL_SESSIONS, session_id)
+    if status == 403 or (status == 404 and exists):  # HTTP
+        route = getattr(request.scope.get("route"), "path_format", "")
+        method = request.scope.get("method", "WebSocket")
+        detail = f"{status} {method} {request.scope.get('root_path', '')}{route}"
+        shown = session_id if exists else None
+        services.accesses.record(person.name, AuditAction.REFUSED, detail, shown)

@@ -1,27 +1,19 @@
 """Shared objects of the web application, injected into its routes."""
 
-import threading
 from dataclasses import dataclass, field
 from typing import Annotated, Final, cast
 
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from stream_app.core.rules.scorecards import Scorecards
 from stream_app.findings.analysis_runs import AnalysisRuns
-from stream_app.settings import Settings
-from stream_app.store.accounts.people import People
 from stream_app.store.accounts.sign_in_throttle import SignInThrottle
-from stream_app.store.alerts.rule_sources import RuleSource
-from stream_app.store.stream.repository import Store
 from stream_app.tracing.port import OFF, Tracing
-from stream_app.web.http.access_log import AccessLog
 from stream_app.web.http.identity_provider import IdentityProvider
 from stream_app.web.http.metrics import WebMetrics
 from stream_app.web.http.rate_limits import RateLimit
 from stream_app.web.http.sign_in_queue import SignInQueue
 from stream_app.web.http.unknown_senders import UnknownSenders
-from stream_app.web.known_intents import KnownIntents
 from stream_app.web.live.health import WebHealth
 from stream_app.web.live.intervention_outbox import InterventionOutbox
 from stream_app.web.live.live_hub import Hub
@@ -29,6 +21,7 @@ from stream_app.web.live.log_ends import LogEnds
 from stream_app.web.live.publisher import Publisher
 from stream_app.web.live.topic_reader import TopicReader
 from stream_app.web.practice_model import PracticeModel
+from stream_app.work.desk import Desk
 
 EVENTS_PER_SECOND: Final = 2_000
 EVENTS_AT_ONCE: Final = 40_000
@@ -38,19 +31,14 @@ CHECKS_AT_ONCE: Final = 40
 """Of drafts of alert rules, which are checked while somebody types."""
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services(Desk):
     """Created once by ``bootstrap.web``; routes declare ``services: ServicesDep`` to get it.
 
-    ``read_store``: the database that analyses read, which may be a replica. ``practice``: None if
-    it is switched off. ``trial_running``: held by a trial of alert rules. ``events_sent``,
-    ``rules_checked``: limits of each account.
+    ``practice``: None if it is switched off. ``events_sent``, ``rules_checked``: limits of each
+    account.
     """
 
-    settings: Settings
-    store: Store
-    read_store: Store
-    people: People
     hub: Hub
     reader: TopicReader
     publisher: Publisher
@@ -58,18 +46,13 @@ class Services:
     metrics: WebMetrics
     health: WebHealth
     attempts: SignInThrottle
-    accesses: AccessLog
     log_ends: LogEnds
     unknown_senders: UnknownSenders
-    scorecards: Scorecards
-    rules: RuleSource
     identity_provider: IdentityProvider | None = None
     practice: PracticeModel | None = None
     tracing: Tracing = OFF
     analyses: AnalysisRuns = field(default_factory=AnalysisRuns)
-    intents: KnownIntents = field(default_factory=KnownIntents)
     sign_in_queue: SignInQueue = field(default_factory=SignInQueue)
-    trial_running: threading.Lock = field(default_factory=threading.Lock)
     events_sent: RateLimit = field(
         default_factory=lambda: RateLimit(EVENTS_PER_SECOND, EVENTS_AT_ONCE)
     )

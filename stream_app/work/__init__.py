@@ -4,6 +4,13 @@ API, console and command line call the same functions.
 """
 
 __all__ = [
+    "access_log",
     "account_changes",
+    "goal_progress",
+    "known_intents",
     "passwords",
+    "reader_assignment",
+    "reviewing",
+    "rule_changes",
+    "rule_trials",
 ]

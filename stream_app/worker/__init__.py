@@ -6,4 +6,7 @@ Start at ``agents.TurnAgent``. ``kafka`` is the only room that knows Faust and a
 
 __all__ = [
     "agents",
+    "batches",
+    "kafka",
+    "upkeep",
 ]

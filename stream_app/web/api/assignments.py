@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from stream_app.store.accounts.roles import Right
-from stream_app.web import reader_assignment
 from stream_app.web.api.fields import Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Supervisor, needs
+from stream_app.work import reader_assignment
 
 router = APIRouter(prefix="/sessions", tags=["sessions"])
 SessionId = Annotated[Identifier, Path(description="The session's id, as in its events")]

@@ -10,12 +10,12 @@ from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.roles import Right
 from stream_app.store.work import coaching_goals
 from stream_app.store.work.coaching_goals import Goal, GoalState
-from stream_app.web import goal_progress
 from stream_app.web.api.fields import Identifier, Note
-from stream_app.web.goal_progress import Progress, Target
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import CurrentPerson, Reader, Supervisor, needs
+from stream_app.work import goal_progress
+from stream_app.work.goal_progress import Progress, Target
 
 router = APIRouter(prefix="/goals", tags=["goals"])
 

@@ -9,13 +9,13 @@ from stream_app.core.rules.rule_file import RuleFileError
 from stream_app.store.accounts.roles import Right
 from stream_app.store.alerts import rule_versions
 from stream_app.store.alerts.rule_versions import MAX_REASON, RuleVersion, VersionEntry
-from stream_app.web import rule_changes, rule_trials
 from stream_app.web.api.fields import NO_NUL
 from stream_app.web.http.http_errors import as_http_errors
-from stream_app.web.rule_changes import MAX_TEXT, Checked, RulesInForce
-from stream_app.web.rule_trials import MAX_SESSIONS, USUAL_SESSIONS, Trial
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Admin, RuleReader, needs
+from stream_app.work import rule_changes, rule_trials
+from stream_app.work.rule_changes import MAX_TEXT, Checked, RulesInForce
+from stream_app.work.rule_trials import MAX_SESSIONS, USUAL_SESSIONS, Trial
 
 router = APIRouter(prefix="/rules", tags=["rules"])
 RuleText = Annotated[str, StringConstraints(max_length=MAX_TEXT, pattern=r"^[^\x00]*$")]

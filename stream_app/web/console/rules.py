@@ -20,15 +20,15 @@ from stream_app.store.accounts.roles import PersonRole
 from stream_app.store.alerts import precision, rule_versions
 from stream_app.store.alerts.rule_versions import MAX_REASON
 from stream_app.store.sessions.scored_turns import StateConflict
-from stream_app.web import rule_changes, rule_trials
 from stream_app.web.api.rules import VersionNumber
 from stream_app.web.console.confirmation import Password, confirmed
 from stream_app.web.console.rendering import render
 from stream_app.web.http.http_errors import as_http_errors
-from stream_app.web.rule_changes import MAX_TEXT, Checked, RulesInForce
-from stream_app.web.rule_trials import MAX_SESSIONS, USUAL_SESSIONS, Trial
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Admin, RuleReader
+from stream_app.work import rule_changes, rule_trials
+from stream_app.work.rule_changes import MAX_TEXT, Checked, RulesInForce
+from stream_app.work.rule_trials import MAX_SESSIONS, USUAL_SESSIONS, Trial
 
 router = APIRouter(prefix="/rules", default_response_class=HTMLResponse, include_in_schema=False)
 TRIAL_SIZES: Final = (20, USUAL_SESSIONS, MAX_SESSIONS)

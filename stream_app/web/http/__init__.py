@@ -1,7 +1,6 @@
 """What concerns any request: limits, security headers, proxies, metrics, identity provider."""
 
 __all__ = [
-    "access_log",
     "body_limit",
     "connection_timeouts",
     "cookie_sessions",

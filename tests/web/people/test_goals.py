@@ -13,7 +13,7 @@ from stream_app.store.database import tables
 from stream_app.store.lifecycle import erasure, retention
 from stream_app.store.work.coaching_goals import Goal, GoalState
 from stream_app.store.work.development import MeasuredSession
-from stream_app.web.goal_progress import FEWEST_DAYS, Reached, Sessions, baselines, progress
+from stream_app.work.goal_progress import FEWEST_DAYS, Reached, Sessions, baselines, progress
 from tests.store.reading import rows, stored_rows
 from tests.web.people.longitudinal import LINKED, Platform, platform
 

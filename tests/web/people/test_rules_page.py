@@ -21,8 +21,8 @@ from stream_app.store.database import tables
 from stream_app.store.database.judgements import Reason
 from stream_app.store.sessions.scope import ALL_SESSIONS
 from stream_app.store.stream.repository import Store
-from stream_app.web import rule_trials
 from stream_app.web.services import Services
+from stream_app.work import rule_trials
 from stream_app.work.passwords import hash_password
 from tests.rule_texts import EAGER_TEXT, HEAD, risk_text, rule_text
 from tests.store.batches import MANIFEST

@@ -9,9 +9,10 @@ from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.audit_chain import verify
 from stream_app.store.stream.repository import Store
-from stream_app.web.http import access_log, unknown_senders
-from stream_app.web.http.access_log import AccessLog
+from stream_app.web.http import unknown_senders
 from stream_app.web.http.unknown_senders import UnknownSenders
+from stream_app.work import access_log
+from stream_app.work.access_log import AccessLog
 from tests.store.batches import BUNDLE
 from tests.web.people.conftest import As
 

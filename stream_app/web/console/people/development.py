@@ -29,9 +29,9 @@ from stream_app.web.console.analytics.analytics import USUAL, Day, as_day
 from stream_app.web.console.analytics.figures import figures
 from stream_app.web.console.people.counsellor import elsewhere, read_counsellor
 from stream_app.web.console.rendering import render
-from stream_app.web.goal_progress import FEWEST_DAYS, baselines
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Counsellor, Supervisor
+from stream_app.work.goal_progress import FEWEST_DAYS, baselines
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 DAYS: Final = 365

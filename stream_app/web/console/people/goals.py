@@ -16,16 +16,16 @@ from stream_app.store.sessions import bundle_info
 from stream_app.store.work import coaching_goals
 from stream_app.store.work.coaching_goals import GoalState
 from stream_app.store.work.development import MeasuredSession
-from stream_app.web import goal_progress
 from stream_app.web.api.fields import FormNote, Identifier
 from stream_app.web.console.analytics.figures import figures
 from stream_app.web.console.people.development import TOO_FEW, curves
 from stream_app.web.console.rendering import render
-from stream_app.web.goal_progress import Sessions, Target
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.http.path_segments import path_segment
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import CurrentPerson, Supervisor
+from stream_app.work import goal_progress
+from stream_app.work.goal_progress import Sessions, Target
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 BEFORE: Final = "before the goal"

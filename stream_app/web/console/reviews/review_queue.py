@@ -11,7 +11,6 @@ from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.alerts import alerts
 from stream_app.store.sessions import sessions
 from stream_app.store.work import assignments, reviews
-from stream_app.web import reviewing
 from stream_app.web.api.fields import Identifier, Moment
 from stream_app.web.api.samples import ReportReader
 from stream_app.web.console.rendering import render
@@ -19,6 +18,7 @@ from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.http.path_segments import SESSION_ID, path_segment
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Supervisor
+from stream_app.work import reviewing
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 FARTHEST_ZONE: Final = timedelta(hours=14, seconds=1)

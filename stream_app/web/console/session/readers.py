@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Form
 from fastapi.responses import RedirectResponse, Response
 
-from stream_app.web import reader_assignment
 from stream_app.web.api.fields import Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.http.path_segments import SESSION_ID, path_segment
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Supervisor
+from stream_app.work import reader_assignment
 
 router = APIRouter(include_in_schema=False)
 Name = Annotated[Identifier, Form()]

@@ -25,8 +25,8 @@ from stream_app.store.alerts.precision import precision_of
 from stream_app.store.sessions import recorded_sessions
 from stream_app.store.sessions.scored_turns import StateConflict
 from stream_app.store.stream import baselines
-from stream_app.web import rule_changes
-from stream_app.web.services import Services
+from stream_app.work import rule_changes
+from stream_app.work.desk import Desk
 
 MAX_SESSIONS: Final = 500
 USUAL_SESSIONS: Final = 100
@@ -86,7 +86,7 @@ class Trial:
     rules: list[RuleTrial]
 
 
-def try_out(services: Services, person: Person, text: str, wanted: int) -> Trial:
+def try_out(desk: Desk, person: Person, text: str, wanted: int) -> Trial:
     """Try a draft on the last ``wanted`` ended sessions in the person's scope; audited.
 
     Computes for up to ``SECONDS``: call it in a thread.
@@ -95,27 +95,27 @@ def try_out(services: Services, person: Person, text: str, wanted: int) -> Trial
         RuleFileError: the draft, or the rules in force, are not valid.
         StateConflict: another trial is running in this process.
     """
-    draft = rule_changes.parsed(services, text)
-    now = services.rules.read()
-    in_force = rule_changes.parsed(services, now.raw.decode("utf-8", "replace"), now.name)
-    services.accesses.record(person.name, AuditAction.READ_STATISTICS, "trial of alert rules")
-    if not services.trial_running.acquire(blocking=False):
+    draft = rule_changes.parsed(desk, text)
+    now = desk.rules.read()
+    in_force = rule_changes.parsed(desk, now.raw.decode("utf-8", "replace"), now.name)
+    desk.accesses.record(person.name, AuditAction.READ_STATISTICS, "trial of alert rules")
+    if not desk.trial_running.acquire(blocking=False):
         raise StateConflict("another trial is running; try again in a few seconds")
     try:
-        return _Run(services, draft, in_force).over(person, wanted)
+        return _Run(desk, draft, in_force).over(person, wanted)
     finally:
-        services.trial_running.release()
+        desk.trial_running.release()
 
 
 class _Run:
-    def __init__(self, services: Services, draft: RuleSet, in_force: RuleSet) -> None:
-        self._services = services
-        self._store = services.read_store
+    def __init__(self, desk: Desk, draft: RuleSet, in_force: RuleSet) -> None:
+        self._desk = desk
+        self._store = desk.read_store
         self._draft = draft
         self._in_force = in_force
         self._failures: Counter[str] = Counter()
         self._comparison = Comparison()
-        self._idle_after = services.settings.idle_after
+        self._idle_after = desk.settings.idle_after
 
     def over(self, person: Person, wanted: int) -> Trial:
         until = time.monotonic() + SECONDS
@@ -134,7 +134,7 @@ class _Run:
                 recorded = recorded_sessions.read(
                     self._store,
                     session,
-                    self._services.settings.approach_by_group,
+                    self._desk.settings.approach_by_group,
                     books[session.bundle],
                 )
                 self._add(recorded, models[session.bundle])
@@ -152,7 +152,7 @@ class _Run:
         )
 
     def _add(self, recorded: RecordedSession, models: BundleModels) -> None:
-        policy = policy_of(self._services.settings, models)
+        policy = policy_of(self._desk.settings, models)
         in_force = structs.replace(policy, rules=self._in_force)
         draft = structs.replace(policy, rules=self._draft)
         now, _ = replay(recorded, in_force, models, self._idle_after)

@@ -10,7 +10,7 @@ from stream_app.store.sessions import sessions
 from stream_app.store.sessions.consents import SessionConsent
 from stream_app.store.sessions.scored_turns import NotFound
 from stream_app.store.work import assignments
-from stream_app.web.services import Services
+from stream_app.work.desk import Desk
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +25,14 @@ class Readers:
     assignable: bool
 
 
-def readers(services: Services, person: Person, consent: SessionConsent) -> Readers:
+def readers(desk: Desk, person: Person, consent: SessionConsent) -> Readers:
     """The counsellors that a session is assigned to, and those it could be assigned to."""
     session_id = consent.session_id
     team = None if person.all_teams else person.team or ""
-    known = assignments.counsellors(services.store, session_id, team)
+    known = assignments.counsellors(desk.store, session_id, team)
     assignable = bool(consent.consent) and not consent.withdrawn
     if consent.consent is None:
-        assignable = assignments.is_assignable(services.store, session_id)
+        assignable = assignments.is_assignable(desk.store, session_id)
     return Readers(
         [name for name, assigned in known.items() if assigned],
         [name for name, assigned in known.items() if not assigned],
@@ -40,35 +40,35 @@ def readers(services: Services, person: Person, consent: SessionConsent) -> Read
     )
 
 
-def assign(services: Services, person: Person, session_id: str, name: str) -> None:
+def assign(desk: Desk, person: Person, session_id: str, name: str) -> None:
     """Let a counsellor read a session.
 
     Raises:
         NotFound: the session or the account is outside the supervisor's scope.
         StateConflict: consent was not given, or was withdrawn.
     """
-    speaker = _speaker(services, person, session_id, name)
-    assignments.assign(services.store, session_id, speaker, person.name)
-    audit.record(services.store, person.name, AuditAction.ASSIGN, session_id, f"to {name}")
+    speaker = _speaker(desk, person, session_id, name)
+    assignments.assign(desk.store, session_id, speaker, person.name)
+    audit.record(desk.store, person.name, AuditAction.ASSIGN, session_id, f"to {name}")
 
 
-def withdraw(services: Services, person: Person, session_id: str, name: str) -> None:
+def withdraw(desk: Desk, person: Person, session_id: str, name: str) -> None:
     """Delete a counsellor's assignment.
 
     Raises:
         NotFound: the session or the account is outside the supervisor's scope.
     """
-    speaker = _speaker(services, person, session_id, name)
-    assignments.withdraw(services.store, session_id, speaker)
+    speaker = _speaker(desk, person, session_id, name)
+    assignments.withdraw(desk.store, session_id, speaker)
     detail = f"no longer to {name}"
-    audit.record(services.store, person.name, AuditAction.ASSIGN, session_id, detail)
+    audit.record(desk.store, person.name, AuditAction.ASSIGN, session_id, detail)
 
 
-def _speaker(services: Services, person: Person, session_id: str, name: str) -> str:
+def _speaker(desk: Desk, person: Person, session_id: str, name: str) -> str:
     """The pseudonym of a counsellor's account."""
-    if sessions.bundle_of(services.store, person.scope, session_id) is None:
+    if sessions.bundle_of(desk.store, person.scope, session_id) is None:
         raise NotFound("no such session")
-    found = services.people.find(name)
+    found = desk.people.find(name)
     if found is None or not _of_team(person, found):
         raise NotFound("no such counsellor in your team")
     if found.speaker is None:

@@ -28,7 +28,7 @@ from stream_app.store.sessions.scored_turns import InvalidJudgement, NotFound
 from stream_app.store.work import coaching_goals, development
 from stream_app.store.work.coaching_goals import Goal
 from stream_app.store.work.development import MeasuredSession
-from stream_app.web.services import Services
+from stream_app.work.desk import Desk
 
 FEWEST_DAYS: Final = 28
 """Sessions of at least this many days before a goal are compared with those since; and nothing is
@@ -105,7 +105,7 @@ class Sessions:
 
 
 def add(
-    services: Services,
+    desk: Desk,
     person: Person,
     counsellor: str,
     measure: str,
@@ -120,28 +120,28 @@ def add(
         NotFound: there is no such counsellor.
         InvalidJudgement: there is no such measure, or the goal ends before it starts.
     """
-    if counsellors.one(services.store, person.scope, counsellor) is None:
+    if counsellors.one(desk.store, person.scope, counsellor) is None:
         raise NotFound("no such counsellor")
     if measure not in ROLLED_UP:
         raise InvalidJudgement(f"the measures are {', '.join(ROLLED_UP)}")
     if ends_on <= starts_on:
         raise InvalidJudgement("a goal ends after it starts")
-    record_read(services, person, counsellor)
+    record_read(desk, person, counsellor)
     return coaching_goals.add(
-        services.store, person, counsellor, measure, text, starts_on, ends_on, target
+        desk.store, person, counsellor, measure, text, starts_on, ends_on, target
     )
 
 
-def record_read(services: Services, person: Person, counsellor: str) -> None:
+def record_read(desk: Desk, person: Person, counsellor: str) -> None:
     """Record that somebody reads or sets goals of a counsellor."""
     if person.role is PersonRole.SUPERVISOR:
         action = AuditAction.READ_COUNSELLOR
-        audit.record(services.store, person.name, action, counsellor=counsellor)
+        audit.record(desk.store, person.name, action, counsellor=counsellor)
     else:
-        services.accesses.record(person.name, AuditAction.READ_STATISTICS, "own goals")
+        desk.accesses.record(person.name, AuditAction.READ_STATISTICS, "own goals")
 
 
-def sessions_around(services: Services, person: Person, goal: Goal) -> Sessions:
+def sessions_around(desk: Desk, person: Person, goal: Goal) -> Sessions:
     """Sessions of the goal's time so far, and of as many days before it."""
     scope = person.scope
     if person.role is PersonRole.SUPERVISOR:
@@ -149,7 +149,7 @@ def sessions_around(services: Services, person: Person, goal: Goal) -> Sessions:
     days = max(goal.ends_on - goal.starts_on, timedelta(days=FEWEST_DAYS))
     first = goal.starts_on - min(days, goal.starts_on - date.min)
     after = min(goal.ends_on, datetime.now(UTC).date()) + timedelta(days=1)
-    store = services.read_store
+    store = desk.read_store
     return Sessions(
         first,
         goal.starts_on,

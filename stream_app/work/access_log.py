@@ -11,13 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from starlette.requests import HTTPConnection
-
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
-from stream_app.store.accounts.people import Person
-from stream_app.store.sessions import sessions
-from stream_app.store.sessions.scope import ALL_SESSIONS
 from stream_app.store.stream.repository import Store
 
 REPEAT_SECONDS: Final = 600.0
@@ -55,18 +50,3 @@ class AccessLog:
         audit.record(self._store, person, action, session_id, detail)
         with self._lock:
             self._recorded.setdefault(access, now)
-
-    def record_refusal(self, request: HTTPConnection, status: int) -> None:
-        """Record a refused attempt of a signed-in person: 403, or 404 for an existing session."""
-        person: Person | None = getattr(request.state, "person", None)
-        if person is None:
-            return
-        session_id = request.path_params.get("session_id")
-        exists = session_id is not None and sessions.bundle_of(
-            self._store, ALL_SESSIONS, session_id
-        )
-        if status == 403 or (status == 404 and exists):  # HTTP
-            route = getattr(request.scope.get("route"), "path_format", "")
-            method = request.scope.get("method", "WebSocket")
-            detail = f"{status} {method} {request.scope.get('root_path', '')}{route}"
-            self.record(person.name, AuditAction.REFUSED, detail, session_id if exists else None)

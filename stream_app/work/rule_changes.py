@@ -16,7 +16,7 @@ from stream_app.store.accounts.people import Person
 from stream_app.store.alerts import rule_versions
 from stream_app.store.sessions import bundle_info
 from stream_app.store.sessions.scored_turns import StateConflict
-from stream_app.web.services import Services
+from stream_app.work.desk import Desk
 
 MAX_TEXT: Final = 64 * 1024
 """Characters of a draft: any text is checked in about two seconds of CPU time at most."""
@@ -53,15 +53,15 @@ class Checked:
     problems: list[RuleTextProblem]
 
 
-def in_force(services: Services) -> RulesInForce:
+def in_force(desk: Desk) -> RulesInForce:
     """The rules in force.
 
     Raises:
         RuleFileError: the file cannot be read.
     """
-    found = services.rules.read()
+    found = desk.rules.read()
     return RulesInForce(
-        services.settings.rules_source,
+        desk.settings.rules_source,
         found.name,
         found.version,
         digest_of(found.raw),
@@ -69,43 +69,43 @@ def in_force(services: Services) -> RulesInForce:
     )
 
 
-def parsed(services: Services, text: str, name: str = DRAFT) -> RuleSet:
+def parsed(desk: Desk, text: str, name: str = DRAFT) -> RuleSet:
     """Parse a text; its rules may use the heads of all bundles in use, and intents.
 
     Raises:
         RuleFileError: it is not valid.
     """
-    known = catalogue(bundle_info.heads(services.store), services.intents.read())
+    known = catalogue(bundle_info.heads(desk.store), desk.intents.read())
     return parse(text.encode(), name, known)
 
 
-def check(services: Services, text: str) -> Checked:
+def check(desk: Desk, text: str) -> Checked:
     """Check a text as ``rapport rules check`` does."""
     digest = digest_of(text.encode())
     try:
-        found = parsed(services, text)
+        found = parsed(desk, text)
     except RuleFileError as problem:
         places = [RuleTextProblem(each.line, each.column, each.what) for each in problem.problems]
         return Checked(False, [], digest, places)
     return Checked(True, [rule.name for rule in found.rules], digest, [])
 
 
-def save(services: Services, person: Person, text: str, reason: str) -> int:
+def save(desk: Desk, person: Person, text: str, reason: str) -> int:
     """Store a valid text as a version, a proposal until an administrator adopts it; audited.
 
     Raises:
         RuleFileError: it is not valid.
         StateConflict: the rules come from a file.
     """
-    _require_database(services)
-    digest = parsed(services, text).digest
-    version = rule_versions.save(services.store, text, person.name, reason)
-    _audit(services, person, f"saved version {version}, digest {digest}")
+    _require_database(desk)
+    digest = parsed(desk, text).digest
+    version = rule_versions.save(desk.store, text, person.name, reason)
+    _audit(desk, person, f"saved version {version}, digest {digest}")
     return version
 
 
 def adopt(
-    services: Services, person: Person, version: int, reason: str, replaces: int | None = None
+    desk: Desk, person: Person, version: int, reason: str, replaces: int | None = None
 ) -> None:
     """Bring a version into force; workers read it within seconds. Audited.
 
@@ -114,20 +114,20 @@ def adopt(
         RuleFileError: it is no longer valid, for example without a former bundle's heads.
         StateConflict: the rules come from a file, it is in force, or ``replaces`` no longer is.
     """
-    _require_database(services)
-    found = rule_versions.find(services.store, version)
-    parsed(services, found.text, f"version {version}")
-    rule_versions.adopt(services.store, version, person.name, reason, replaces)
-    _audit(services, person, f"adopted version {version}, digest {found.digest}")
+    _require_database(desk)
+    found = rule_versions.find(desk.store, version)
+    parsed(desk, found.text, f"version {version}")
+    rule_versions.adopt(desk.store, version, person.name, reason, replaces)
+    _audit(desk, person, f"adopted version {version}, digest {found.digest}")
 
 
-def _require_database(services: Services) -> None:
-    if services.settings.rules_source is not RulesSource.DATABASE:
+def _require_database(desk: Desk) -> None:
+    if desk.settings.rules_source is not RulesSource.DATABASE:
         raise StateConflict(
             "the rules come from a file: change it on the server, or set "
             "RAPPORT_RULES_SOURCE=database"
         )
 
 
-def _audit(services: Services, person: Person, detail: str) -> None:
-    audit.record(services.store, person.name, AuditAction.CHANGE_RULES, detail=detail)
+def _audit(desk: Desk, person: Person, detail: str) -> None:
+    audit.record(desk.store, person.name, AuditAction.CHANGE_RULES, detail=detail)

@@ -22,7 +22,7 @@ from stream_app.store.sessions.scored_turns import NotFound
 from stream_app.store.sessions.sessions import SessionCard
 from stream_app.store.work import reviews
 from stream_app.store.work.reviews import Answer, Content, NewReview, Origin, Review, ReviewComment
-from stream_app.web.services import Services
+from stream_app.work.desk import Desk
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,13 @@ class ReviewContent:
     total: float | None
 
 
-def reviewers(services: Services, card: SessionCard) -> list[str]:
+def reviewers(desk: Desk, card: SessionCard) -> list[str]:
     """Accounts that may review a session: supervisors who may read it."""
-    return [each.name for each in services.people.all() if _may_review(each, card.team)]
+    return [each.name for each in desk.people.all() if _may_review(each, card.team)]
 
 
 def assign(
-    services: Services,
+    desk: Desk,
     person: Person,
     session_id: str,
     reviewer: str,
@@ -102,21 +102,19 @@ def assign(
             this person.
         StateConflict: without consent, or the reviewer already has an open review of the session.
     """
-    card = sessions.one(services.store, person.scope, session_id)
+    card = sessions.one(desk.store, person.scope, session_id)
     if card is None:
         raise NotFound("no such session")
-    if reviewer not in reviewers(services, card):
+    if reviewer not in reviewers(desk, card):
         raise NotFound("no such supervisor of this session")
-    chosen = scorecard or next(iter(services.scorecards))
-    if chosen not in services.scorecards:
+    chosen = scorecard or next(iter(desk.scorecards))
+    if chosen not in desk.scorecards:
         raise NotFound("no such scorecard")
-    new = NewReview(
-        session_id, reviewer, person.name, services.scorecards[chosen], due_at, episode_id
-    )
-    [review_id] = reviews.assign(services.store, [new])
+    new = NewReview(session_id, reviewer, person.name, desk.scorecards[chosen], due_at, episode_id)
+    [review_id] = reviews.assign(desk.store, [new])
     detail = f"review by {reviewer}"
-    audit.record(services.store, person.name, AuditAction.ASSIGN, session_id, detail)
-    return read_review(reviews.one(services.store, person.scope, review_id))
+    audit.record(desk.store, person.name, AuditAction.ASSIGN, session_id, detail)
+    return read_review(reviews.one(desk.store, person.scope, review_id))
 
 
 def read_review(review: Review) -> ReviewRead:
@@ -137,17 +135,17 @@ def read_review(review: Review) -> ReviewRead:
     )
 
 
-def read(services: Services, person: Person, review_id: str) -> ReviewContent:
+def read(desk: Desk, person: Person, review_id: str) -> ReviewContent:
     """A review; the caller records the read.
 
     Raises:
         NotFound: it does not exist, or not for this person.
     """
-    review = reviews.one(services.store, person.scope, review_id)
+    review = reviews.one(desk.store, person.scope, review_id)
     yours = review.reviewer == person.name
     visible = yours or review.released
-    content = reviews.content(services.store, review) if visible else Content()
-    auto = _auto(services, person, review, content) if visible else {}
+    content = reviews.content(desk.store, review) if visible else Content()
+    auto = _auto(desk, person, review, content) if visible else {}
     return ReviewContent(
         read_review(review),
         yours,
@@ -163,7 +161,7 @@ def read(services: Services, person: Person, review_id: str) -> ReviewContent:
 
 
 def save(
-    services: Services, person: Person, review_id: str, values: Mapping[str, int], *, sign: bool
+    desk: Desk, person: Person, review_id: str, values: Mapping[str, int], *, sign: bool
 ) -> None:
     """Replace the answers of one's own review; ``sign``: and make it final.
 
@@ -172,35 +170,35 @@ def save(
         StateConflict: it is signed off.
         InvalidJudgement: there is no such criterion or step, or, to sign, an answer is missing.
     """
-    review = _own(services, person, review_id)
-    auto = review.scorecard.fill(_measures(services, person, review))
+    review = _own(desk, person, review_id)
+    auto = review.scorecard.fill(_measures(desk, person, review))
     store = reviews.sign_off if sign else reviews.save_answers
-    store(services.store, review, values, auto)
+    store(desk.store, review, values, auto)
 
 
-def comment(services: Services, person: Person, review_id: str, seq: int, text: str) -> None:
+def comment(desk: Desk, person: Person, review_id: str, seq: int, text: str) -> None:
     """Comment on a turn in one's own review; an empty comment removes the earlier one.
 
     Raises:
         NotFound: the review or turn does not exist, or the review is somebody else's.
         StateConflict: it is signed off.
     """
-    reviews.comment(services.store, _own(services, person, review_id), seq, text)
+    reviews.comment(desk.store, _own(desk, person, review_id), seq, text)
 
 
-def withdraw(services: Services, person: Person, review_id: str) -> ReviewRead:
+def withdraw(desk: Desk, person: Person, review_id: str) -> ReviewRead:
     """Delete an open review that this person assigned or was given; audited.
 
     Raises:
         NotFound: it does not exist, or was assigned by and to others.
         StateConflict: it is signed off.
     """
-    review = reviews.one(services.store, person.scope, review_id)
+    review = reviews.one(desk.store, person.scope, review_id)
     if not _may_withdraw(person, review):
         raise NotFound("only who assigned a review and its reviewer can withdraw it")
-    reviews.withdraw(services.store, review)
+    reviews.withdraw(desk.store, review)
     detail = f"review by {review.reviewer} withdrawn"
-    audit.record(services.store, person.name, AuditAction.ASSIGN, review.session_id, detail)
+    audit.record(desk.store, person.name, AuditAction.ASSIGN, review.session_id, detail)
     return read_review(review)
 
 
@@ -208,8 +206,8 @@ def _may_withdraw(person: Person, review: Review) -> bool:
     return person.name in (review.person, review.reviewer)
 
 
-def _own(services: Services, person: Person, review_id: str) -> Review:
-    review = reviews.one(services.store, person.scope, review_id)
+def _own(desk: Desk, person: Person, review_id: str) -> Review:
+    review = reviews.one(desk.store, person.scope, review_id)
     if review.reviewer != person.name:
         raise NotFound("this review is not yours")
     return review
@@ -220,20 +218,18 @@ def _may_review(person: Person, team: str | None) -> bool:
     return person.role is PersonRole.SUPERVISOR and own
 
 
-def _measures(services: Services, person: Person, review: Review) -> dict[str, float]:
-    card = sessions.one(services.store, person.scope, review.session_id)
+def _measures(desk: Desk, person: Person, review: Review) -> dict[str, float]:
+    card = sessions.one(desk.store, person.scope, review.session_id)
     return {} if card is None else reviews.measures_of(card)
 
 
-def _auto(
-    services: Services, person: Person, review: Review, content: Content
-) -> dict[str, int | None]:
+def _auto(desk: Desk, person: Person, review: Review, content: Content) -> dict[str, int | None]:
     """What the scores give, by criterion; as stored once the review is signed off."""
     if review.double and not review.released:
         return {}
     if review.signed_at is not None:
         return {name: answer.auto for name, answer in content.answers.items()}
-    return dict(review.scorecard.fill(_measures(services, person, review)))
+    return dict(review.scorecard.fill(_measures(desk, person, review)))
 
 
 def _criterion(criterion: Criterion, auto: int | None, answer: Answer | None) -> CriterionRead:
