@@ -6,11 +6,14 @@ API, console and command line call the same functions.
 __all__ = [
     "access_log",
     "account_changes",
+    "desk",
     "goal_progress",
     "known_intents",
+    "mutes",
     "passwords",
     "reader_assignment",
     "reviewing",
     "rule_changes",
     "rule_trials",
+    "visible",
 ]

@@ -101,7 +101,7 @@ def rebuild(
         models.outcomes,
         alerting,
         _Pinned(recorded.baselines),
-        kept(models.model.heads),
+        kept(models.heads),
     )
     session = Session(SessionState(recorded.session_id, recorded.bundle), environment)
     alerts: list[Alert] = []

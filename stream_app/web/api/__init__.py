@@ -37,7 +37,7 @@ from stream_app.web.api import (
 from stream_app.web.http import telemetry
 from stream_app.web.services import Services
 
-__all__ = ["PREFIX", "alerts", "create", "fields", "mutes", "rules", "samples", "sessions"]
+__all__ = ["PREFIX", "create", "samples"]
 
 PREFIX: Final = "/api/v1"
 ROUTERS: Final = (

@@ -12,7 +12,7 @@ from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.roles import Right
 from stream_app.store.work import disputes
 from stream_app.store.work.disputes import DisputeCount
-from stream_app.web.api.fields import Identifier
+from stream_app.web.http.fields import Identifier
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Member, needs
 

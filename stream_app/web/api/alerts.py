@@ -6,19 +6,18 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from stream_app.contracts.scores import AlertAction, Severity, encode
+from stream_app.contracts.scores import Severity
 from stream_app.store.accounts.audit import AuditAction
-from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import Right
-from stream_app.store.alerts import alert_actions, alerts, precision
+from stream_app.store.alerts import alerts, precision
 from stream_app.store.alerts.alerts import ActionKind, AlertFilter, AlertRead, ShownState
 from stream_app.store.alerts.visible_alerts import redact_for
 from stream_app.store.database.judgements import Reason
 from stream_app.store.database.pages import Page
-from stream_app.store.sessions.routing import SessionRouting, read_routing
-from stream_app.web.api.fields import Cursor, EpisodeId, Identifier, Limit, Note, Team
+from stream_app.web import alert_handling
+from stream_app.web.http.fields import Cursor, EpisodeId, Identifier, Limit, Note, Team
 from stream_app.web.http.http_errors import as_http_errors
-from stream_app.web.services import Services, ServicesDep
+from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Member, Supervisor, needs
 
 router = APIRouter(prefix="/alerts", tags=["alerts"])
@@ -157,14 +156,15 @@ def acknowledge(
     acknowledgement: Acknowledgement,
 ) -> AlertRead:
     """Acknowledge an alert that has fired, with a judgement of it; 409 for others."""
-    return _act(
-        services,
-        person,
-        episode_id,
-        ActionKind.ACKNOWLEDGE,
-        acknowledgement.reason,
-        acknowledgement.note,
-    )
+    with as_http_errors():
+        return alert_handling.act(
+            services,
+            person,
+            episode_id,
+            ActionKind.ACKNOWLEDGE,
+            acknowledgement.reason,
+            acknowledgement.note,
+        )
 
 
 @router.post("/{episode_id}/resolve")
@@ -173,9 +173,10 @@ def resolve(
     services: ServicesDep, person: Supervisor, episode_id: EpisodeId, resolution: Resolution
 ) -> AlertRead:
     """Resolve an alert that has fired, even if its condition still holds; 409 for others."""
-    return _act(
-        services, person, episode_id, ActionKind.RESOLVE, resolution.reason, resolution.note
-    )
+    with as_http_errors():
+        return alert_handling.act(
+            services, person, episode_id, ActionKind.RESOLVE, resolution.reason, resolution.note
+        )
 
 
 @router.post("/{episode_id}/judge")
@@ -187,7 +188,10 @@ def judge(
 
     The alert's state does not change. A later judgement replaces it.
     """
-    return _act(services, person, episode_id, ActionKind.JUDGE, Reason(new.judgement), new.note)
+    with as_http_errors():
+        return alert_handling.act(
+            services, person, episode_id, ActionKind.JUDGE, Reason(new.judgement), new.note
+        )
 
 
 @router.post("/{episode_id}/note")
@@ -196,39 +200,5 @@ def note(
     services: ServicesDep, person: Supervisor, episode_id: EpisodeId, new: NewNote
 ) -> AlertRead:
     """Add a note to an alert."""
-    return _act(services, person, episode_id, ActionKind.NOTE, None, new.note)
-
-
-def _act(
-    services: Services,
-    person: Person,
-    episode_id: str,
-    kind: ActionKind,
-    reason: Reason | None,
-    note: str | None,
-) -> AlertRead:
     with as_http_errors():
-        action, alert = alert_actions.record_action(
-            services.store, person.scope, episode_id, kind, person.name, reason, note
-        )
-    message = AlertAction(
-        action_id=action.action_id,
-        episode_id=episode_id,
-        session_id=alert.session_id,
-        kind=kind.value,
-        reason=action.reason,
-        person=person.name,
-        at=action.at.isoformat(),
-        state=alert.state.value,
-    )
-    routing = read_routing(services.store, [alert.session_id])
-    services.hub.broadcast_action_threadsafe(
-        message, routing.get(alert.session_id, SessionRouting())
-    )
-    services.publisher.send_in_background(
-        services.settings.alert_action_topic,
-        alert.session_id.encode(),
-        encode(message),
-        "alert_action",
-    )
-    return redact_for(person, alert)
+        return alert_handling.act(services, person, episode_id, ActionKind.NOTE, None, new.note)

@@ -15,7 +15,7 @@ from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import PersonRole, Right
 from stream_app.store.sessions.scope import Scope
-from stream_app.web.api.fields import Identifier, Moment, Team
+from stream_app.web.http.fields import Identifier, Moment, Team
 from stream_app.web.problems import problem_responses
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import needs, require_role

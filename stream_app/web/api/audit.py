@@ -8,7 +8,7 @@ from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction, AuditEntry
 from stream_app.store.accounts.roles import Right
 from stream_app.store.database.pages import Page
-from stream_app.web.api.fields import Cursor, Identifier, Limit
+from stream_app.web.http.fields import Cursor, Identifier, Limit
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Admin, needs
 

@@ -13,7 +13,7 @@ from stream_app.inference.bundle import MANIFEST, Manifest, folder_of
 from stream_app.settings import Settings
 from stream_app.store.accounts.roles import Right
 from stream_app.store.sessions import bundles
-from stream_app.web.api.fields import Identifier
+from stream_app.web.http.fields import Identifier
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Member, needs
 

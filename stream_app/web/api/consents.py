@@ -19,7 +19,7 @@ from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import Right
 from stream_app.store.sessions import consents
 from stream_app.store.sessions.consents import SessionConsent
-from stream_app.web.api.fields import NO_NUL, Identifier
+from stream_app.web.http.fields import NO_NUL, Identifier
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Supervisor, needs

@@ -9,7 +9,7 @@ from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.roles import PersonRole, Right
 from stream_app.store.work import disputes
 from stream_app.store.work.disputes import Decision, Dispute
-from stream_app.web.api.fields import MAX_SEQ, Identifier, Note
+from stream_app.web.http.fields import MAX_SEQ, Identifier, Note
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Counsellor, Reader, Supervisor, needs

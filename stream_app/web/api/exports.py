@@ -28,7 +28,7 @@ from stream_app.store.sessions import bundle_info
 from stream_app.store.sessions.sessions import SessionFilter
 from stream_app.store.stream.repository import Store
 from stream_app.web.api.analyses import AnalysisReader
-from stream_app.web.api.fields import Identifier, Moment, Team
+from stream_app.web.http.fields import Identifier, Moment, Team
 from stream_app.web.problems import problem_responses
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Exporter, TextExporter, needs

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 from stream_app.findings.feedback import loading
 from stream_app.findings.feedback.composition import Feedback
 from stream_app.store.accounts.roles import Right
-from stream_app.web.api.fields import Identifier
+from stream_app.web.http.fields import Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import ServicesDep

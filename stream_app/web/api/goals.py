@@ -10,7 +10,7 @@ from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.roles import Right
 from stream_app.store.work import coaching_goals
 from stream_app.store.work.coaching_goals import Goal, GoalState
-from stream_app.web.api.fields import Identifier, Note
+from stream_app.web.http.fields import Identifier, Note
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import CurrentPerson, Reader, Supervisor, needs

@@ -13,7 +13,7 @@ from stream_app.store.accounts.roles import Right
 from stream_app.store.database.pages import Page
 from stream_app.store.sessions import sessions
 from stream_app.store.sessions.sessions import Mechanism, Order, SessionCard, SessionFilter
-from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
+from stream_app.web.http.fields import Cursor, Identifier, Limit, Moment, Team
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Member, needs
 

@@ -15,7 +15,7 @@ from stream_app.store.alerts import interventions as stored
 from stream_app.store.alerts.interventions import InterventionRead
 from stream_app.store.sessions import sessions
 from stream_app.web import interventions
-from stream_app.web.api.fields import Identifier, Note
+from stream_app.web.http.fields import Identifier, Note
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import ServicesDep

@@ -13,7 +13,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import PersonRole, Right
-from stream_app.web.api.fields import Identifier, Team
+from stream_app.web.http.fields import Identifier, Team
 from stream_app.web.live.live_hub import Hub, LiveEventKind, Subscription
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Member, NotSignedIn, current_person, needs

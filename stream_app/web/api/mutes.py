@@ -7,16 +7,15 @@ from fastapi import APIRouter, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from stream_app.store.accounts.audit import AuditAction
-from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import Right
 from stream_app.store.alerts import alert_actions
 from stream_app.store.alerts.alert_actions import Mute
-from stream_app.store.sessions.routing import read_routing
-from stream_app.web.api.fields import NO_NUL, Identifier, Moment
-from stream_app.web.services import Services, ServicesDep
+from stream_app.web.http.fields import NO_NUL, Identifier, Moment
+from stream_app.web.http.http_errors import as_http_errors
+from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Supervisor, needs
-
-MAX_MINUTES = 60 * 24 * 30
+from stream_app.work import mutes
+from stream_app.work.mutes import LONGEST, MAX_MINUTES
 
 router = APIRouter(prefix="/mutes", tags=["alerts"])
 
@@ -59,7 +58,7 @@ class NewMute(BaseModel):
             HTTPException: 422 if the end is in the past or more than 30 days ahead.
         """
         end = self.until or now + timedelta(minutes=self.minutes or 0)
-        if not now < end <= now + timedelta(minutes=MAX_MINUTES, seconds=60):
+        if not now < end <= now + LONGEST + timedelta(seconds=60):
             raise HTTPException(422, "`until` must be in the future, at most 30 days ahead")
         return end
 
@@ -76,18 +75,16 @@ def list_mutes(services: ServicesDep, person: Supervisor) -> list[Mute]:
 @needs(Right.ACT)
 def mute(services: ServicesDep, person: Supervisor, new: NewMute) -> Mute:
     """Mute a rule, a session or a team. Its alerts are still listed, marked as muted."""
-    team = person.chosen_team(new.team)
-    if new.session_id is not None:
-        _check_session(services, person, new.session_id)
-    return alert_actions.create_mute(
-        services.store,
-        rule=new.rule,
-        session_id=new.session_id,
-        team=team if new.session_id is None else new.team,
-        until=new.end(datetime.now(UTC)),
-        reason=new.reason,
-        person=person.name,
-    )
+    with as_http_errors():
+        return mutes.add(
+            services,
+            person,
+            rule=new.rule,
+            session_id=new.session_id,
+            team=new.team,
+            until=new.end(datetime.now(UTC)),
+            reason=new.reason,
+        )
 
 
 @router.delete("/{mute_id}")
@@ -99,10 +96,3 @@ def end_mute(
 ) -> Mute:
     """End a mute before its time."""
     return alert_actions.end_mute(services.store, person.scope, mute_id)
-
-
-def _check_session(services: Services, person: Person, session_id: str) -> None:
-    """A team's supervisor may mute only sessions of that team."""
-    found = read_routing(services.store, [session_id]).get(session_id)
-    if found is None or person.scope.team not in (None, found.team):
-        raise HTTPException(404, "no such session")

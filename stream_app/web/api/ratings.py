@@ -11,7 +11,7 @@ from stream_app.store.accounts.roles import PersonRole, Right
 from stream_app.store.sessions.scored_turns import InvalidJudgement
 from stream_app.store.work import calibration_samples, ratings
 from stream_app.store.work.ratings import Judgement, Rating
-from stream_app.web.api.fields import MAX_SEQ, Comment, Identifier
+from stream_app.web.http.fields import MAX_SEQ, Comment, Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Reader, needs

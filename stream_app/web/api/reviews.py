@@ -12,11 +12,10 @@ from stream_app.findings.review_agreement import CriterionAgreement
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.roles import Right
 from stream_app.store.work import reviews
-from stream_app.web.api.fields import MAX_SEQ, Comment, Identifier, Moment
-from stream_app.web.api.samples import ReportReader
+from stream_app.web.http.fields import MAX_SEQ, Comment, Identifier, Moment
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
-from stream_app.web.sign_in.auth import Supervisor, needs
+from stream_app.web.sign_in.auth import ReportReader, Supervisor, needs
 from stream_app.work import reviewing
 from stream_app.work.reviewing import ReviewContent, ReviewRead
 

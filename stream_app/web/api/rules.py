@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from stream_app.core.rules.rule_file import RuleFileError
 from stream_app.store.accounts.roles import Right
 from stream_app.store.alerts import rule_versions
 from stream_app.store.alerts.rule_versions import MAX_REASON, RuleVersion, VersionEntry
-from stream_app.web.api.fields import NO_NUL
+from stream_app.web.http.fields import NO_NUL, VersionNumber
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Admin, RuleReader, needs
@@ -23,7 +23,6 @@ ReasonText = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_REASON, pattern=NO_NUL, strip_whitespace=True),
 ]
-VersionNumber = Annotated[int, Path(ge=1, le=2**31 - 1, description="Number of the version")]
 
 
 class Draft(BaseModel):

@@ -1,19 +1,17 @@
 """Calibration samples: turns that several supervisors rate blind."""
 
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from stream_app.contracts.events import Role
 from stream_app.findings import blind_rating, calibration_report
 from stream_app.findings.calibration_report import Report
 from stream_app.store.accounts.audit import AuditAction
-from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import PersonRole, Right
-from stream_app.store.alerts.visible_alerts import HIDDEN_NAME
 from stream_app.store.work import calibration_samples
 from stream_app.store.work.calibration_samples import (
     MAX_SIZE,
@@ -21,14 +19,14 @@ from stream_app.store.work.calibration_samples import (
     CalibrationSample,
     NewCalibrationSample,
 )
-from stream_app.web.api.fields import NO_NUL, Identifier
+from stream_app.web.http.fields import NO_NUL, Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
-from stream_app.web.sign_in.auth import Supervisor, needs, require_role
+from stream_app.web.sign_in.auth import ReportReader, Supervisor, needs
+from stream_app.work.visible import sample_for
 
 router = APIRouter(prefix="/samples", tags=["samples"])
 SEEDS: Final = 2**31
-ReportReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, PersonRole.ANALYST))]
 Place = Annotated[int, Path(ge=1, le=MAX_SIZE, description="Place in the sample, from 1")]
 
 
@@ -93,11 +91,6 @@ class BlindTurn:
     yours: Annotated[dict[str, int], Field(description="Your ratings so far, by head")]
 
 
-def redact_for(person: Person, sample: CalibrationSample) -> CalibrationSample:
-    """Remove the name of the person who drew the sample, if the reader is an analyst."""
-    return replace(sample, person=HIDDEN_NAME) if person.role is PersonRole.ANALYST else sample
-
-
 @router.post("", status_code=201)
 @needs(Right.ACT)
 def draw_sample(
@@ -117,7 +110,7 @@ def list_samples(services: ServicesDep, person: ReportReader) -> list[Calibratio
     """The newest 100 samples."""
     services.accesses.record(person.name, AuditAction.READ_STATISTICS, "calibration")
     return [
-        redact_for(person, sample)
+        sample_for(person, sample)
         for sample in calibration_samples.find(services.store, person.scope)
     ]
 
@@ -131,7 +124,7 @@ def one_sample(services: ServicesDep, person: ReportReader, sample_id: Identifie
     services.accesses.record(person.name, AuditAction.READ_STATISTICS, "calibration sample")
     done = calibration_samples.collect_ratings(services.store, sample)
     return Progress(
-        redact_for(person, sample),
+        sample_for(person, sample),
         len(done.rated(person.name)),
         done.unrated(person.name) if person.role is PersonRole.SUPERVISOR else [],
         len(done.finished),

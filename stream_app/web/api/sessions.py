@@ -16,10 +16,11 @@ from stream_app.store.sessions import history, sessions, transcripts
 from stream_app.store.sessions.history import TurnPoint
 from stream_app.store.sessions.sessions import Order, SessionCard, SessionFilter
 from stream_app.store.sessions.transcripts import TurnRead
-from stream_app.web.api.fields import Cursor, Identifier, Limit, Moment, Team
+from stream_app.web.http.fields import Cursor, Identifier, Limit, Moment, Team
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Member, needs
+from stream_app.work.visible import session_for
 
 TURNS = "turns"
 router = APIRouter(prefix="/sessions", tags=["sessions"])
@@ -67,7 +68,7 @@ def list_sessions(
     services.accesses.record(person.name, AuditAction.READ_SCORES, "list of sessions")
     chosen = SessionFilter(status, team, domain, channel, counsellor, started_from, started_before)
     page = sessions.find(services.store, person.scope, chosen, order, cursor, limit)
-    return Page([redact_for(person, card) for card in page.items], page.next_cursor)
+    return Page([session_for(person, card) for card in page.items], page.next_cursor)
 
 
 @router.get(f"/{SESSION_ID}/turns")
@@ -154,14 +155,7 @@ def one_session(services: ServicesDep, person: Member, session_id: SessionId) ->
     """
     card = _card(services, person, session_id)
     services.accesses.record(person.name, AuditAction.READ_SCORES, "session", session_id)
-    return redact_for(person, card)
-
-
-def redact_for(person: Person, card: SessionCard) -> SessionCard:
-    """Remove pseudonyms if the person is an analyst, and words from who may not read text."""
-    if person.role is PersonRole.ANALYST:
-        card = replace(card, counsellors=[])
-    return card if person.reads_transcripts else replace(card, end_reason=None)
+    return session_for(person, card)
 
 
 def _card(services: Services, person: Person, session_id: str) -> SessionCard:

@@ -15,7 +15,7 @@ from stream_app.store.database.pages import Page
 from stream_app.store.sessions import counsellors, turn_levels
 from stream_app.store.sessions.counsellors import Counsellor
 from stream_app.store.sessions.scope import Scope
-from stream_app.web.api.fields import Cursor, Identifier, Limit
+from stream_app.web.http.fields import Cursor, Identifier, Limit
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Reader, needs
 

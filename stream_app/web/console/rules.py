@@ -20,9 +20,9 @@ from stream_app.store.accounts.roles import PersonRole
 from stream_app.store.alerts import precision, rule_versions
 from stream_app.store.alerts.rule_versions import MAX_REASON
 from stream_app.store.sessions.scored_turns import StateConflict
-from stream_app.web.api.rules import VersionNumber
 from stream_app.web.console.confirmation import Password, confirmed
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import VersionNumber
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Admin, RuleReader

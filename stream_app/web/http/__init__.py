@@ -4,6 +4,7 @@ __all__ = [
     "body_limit",
     "connection_timeouts",
     "cookie_sessions",
+    "fields",
     "http_errors",
     "identity_provider",
     "metrics",

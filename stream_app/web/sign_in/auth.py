@@ -246,6 +246,7 @@ Reader = Annotated[Person, Depends(require_role(PersonRole.COUNSELLOR, PersonRol
 Counsellor = Annotated[Person, Depends(require_role(PersonRole.COUNSELLOR))]
 Supervisor = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR))]
 Admin = Annotated[Person, Depends(require_role(PersonRole.ADMIN))]
+ReportReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, PersonRole.ANALYST))]
 RuleReader = Annotated[Person, Depends(require_role(PersonRole.SUPERVISOR, PersonRole.ADMIN))]
 """May read, try and propose alert rules."""
 Sender = Annotated[Person, Depends(require_role(PersonRole.INGEST))]

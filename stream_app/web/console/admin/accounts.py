@@ -15,9 +15,9 @@ from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.store.accounts.people import Person, PersonError
 from stream_app.store.accounts.roles import RIGHTS, PersonRole, Right
 from stream_app.store.lifecycle import service_facts
-from stream_app.web.api.fields import NO_NUL, Identifier
 from stream_app.web.console.confirmation import Password, confirmed
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import NO_NUL, Identifier
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Admin
 from stream_app.work.account_changes import MAX_NAME, WITH_PASSWORD, AccountChanges

@@ -16,9 +16,9 @@ from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
 from stream_app.store.lifecycle import erasure, holds
 from stream_app.store.lifecycle.erasure_plans import Plan, planned
-from stream_app.web.api.fields import NO_NUL, Identifier
 from stream_app.web.console.confirmation import Password, confirmed
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import NO_NUL, Identifier
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Admin
 

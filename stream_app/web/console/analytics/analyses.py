@@ -31,8 +31,6 @@ from stream_app.store.accounts.people import Person
 from stream_app.store.lifecycle.archived import ArchiveError
 from stream_app.store.sessions import bundle_info
 from stream_app.store.sessions.scope import Scope
-from stream_app.web.api.fields import Identifier
-from stream_app.web.api.samples import ReportReader
 from stream_app.web.console.analytics import known_days
 from stream_app.web.console.analytics.analytics import Day, as_day, teams_of
 from stream_app.web.console.analytics.asked_questions import ASKED, AskedQuestion
@@ -41,7 +39,9 @@ from stream_app.web.console.analytics.known_days import KnownDays
 from stream_app.web.console.error_pages import error_page
 from stream_app.web.console.plots.interval_chart import IntervalChart
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import Identifier
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import ReportReader
 
 if TYPE_CHECKING:
     from stream_app.analytics.questions.questions import Asked

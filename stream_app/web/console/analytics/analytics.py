@@ -24,15 +24,15 @@ from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
 from stream_app.store.sessions import bundle_info
 from stream_app.store.stream.repository import Store
-from stream_app.web.api.fields import Identifier
-from stream_app.web.api.samples import ReportReader
 from stream_app.web.console.analytics import known_days
 from stream_app.web.console.analytics.asked_questions import ASKED
 from stream_app.web.console.analytics.figures import COLUMNS, Figure, figures
 from stream_app.web.console.analytics.known_days import KnownDays
 from stream_app.web.console.plots import band_chart
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import Identifier
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import ReportReader
 
 router = APIRouter(
     prefix="/analytics", default_response_class=HTMLResponse, include_in_schema=False

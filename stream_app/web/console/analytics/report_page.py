@@ -14,13 +14,13 @@ from stream_app.findings.exports.files import as_attachment
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.sessions import bundle_info
-from stream_app.web.api.samples import ReportReader
 from stream_app.web.console.analytics import known_days
 from stream_app.web.console.analytics.analyses import CANNOT, PATIENCE, busy
 from stream_app.web.console.analytics.analytics import Day, as_day, teams_of
 from stream_app.web.console.analytics.asked_questions import ASKED
 from stream_app.web.console.rendering import render
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import ReportReader
 
 if TYPE_CHECKING:
     from stream_app.analytics.questions.questions import Asked

@@ -13,11 +13,11 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.measures.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.sessions import bundle_info
-from stream_app.web.api.fields import Identifier
-from stream_app.web.api.samples import ReportReader
 from stream_app.web.console.analytics.asked_questions import ASKED
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import Identifier
 from stream_app.web.services import Services, ServicesDep
+from stream_app.web.sign_in.auth import ReportReader
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 

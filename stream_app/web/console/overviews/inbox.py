@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Form, HTTPException, Query, Request
@@ -12,12 +12,10 @@ from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
 from stream_app.store.alerts import alert_actions, alerts
-from stream_app.store.alerts.alerts import AlertFilter, AlertRead, ShownState
+from stream_app.store.alerts.alerts import ActionKind, AlertFilter, AlertRead, ShownState
 from stream_app.store.database.judgements import Reason
 from stream_app.store.sessions.routing import read_routing
-from stream_app.web.api import alerts as alerts_api
-from stream_app.web.api import mutes as mutes_api
-from stream_app.web.api.fields import EpisodeId, FormComment, FormNote, Identifier
+from stream_app.web import alert_handling
 from stream_app.web.console import alert_evidence
 from stream_app.web.console.alert_evidence import Quotes
 from stream_app.web.console.counsellor_names import names_for
@@ -25,9 +23,12 @@ from stream_app.web.console.formatting import duration
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.console.session.session import page_of
 from stream_app.web.console.sign_in.account import local_path
+from stream_app.web.http.fields import EpisodeId, FormComment, FormNote, Identifier
+from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.live.live_hub import LiveEventKind
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Supervisor
+from stream_app.work import mutes
 
 LIVE: Final = (LiveEventKind.ALERT, LiveEventKind.ALERT_ACTION)
 """Live events that its script handles."""
@@ -154,8 +155,7 @@ def acknowledge(
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Acknowledge an alert, with a judgement of whether it was justified."""
-    acknowledgement = alerts_api.Acknowledgement(reason=reason, note=note or None)
-    alerts_api.acknowledge(services, person, episode_id, acknowledgement)
+    _act(services, person, episode_id, ActionKind.ACKNOWLEDGE, reason, note)
     return RedirectResponse(local_path(to), status_code=303)
 
 
@@ -169,8 +169,7 @@ def resolve(
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Resolve an alert manually."""
-    resolution = alerts_api.Resolution(reason=reason or None, note=note or None)
-    alerts_api.resolve(services, person, episode_id, resolution)
+    _act(services, person, episode_id, ActionKind.RESOLVE, reason or None, note)
     return RedirectResponse(local_path(to), status_code=303)
 
 
@@ -184,8 +183,7 @@ def judge(
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Judge an alert that has fired, also after it has ended."""
-    given = alerts_api.Judgement(judgement=judgement, note=note or None)
-    alerts_api.judge(services, person, episode_id, given)
+    _act(services, person, episode_id, ActionKind.JUDGE, Reason(judgement), note)
     return RedirectResponse(local_path(to), status_code=303)
 
 
@@ -198,7 +196,7 @@ def note(
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
     """Add a note to an alert."""
-    alerts_api.note(services, person, episode_id, alerts_api.NewNote(note=note))
+    _act(services, person, episode_id, ActionKind.NOTE, None, note)
     return RedirectResponse(local_path(to), status_code=303)
 
 
@@ -208,7 +206,7 @@ def mute(
     services: ServicesDep,
     person: Supervisor,
     what: Annotated[str, Form()],
-    minutes: Annotated[int, Form(ge=1, le=mutes_api.MAX_MINUTES)],
+    minutes: Annotated[int, Form(ge=1, le=mutes.MAX_MINUTES)],
     reason: Annotated[str, Form(max_length=200, pattern=r"^[^\x00]*$")] = "",
     to: Annotated[str, Form()] = "/alerts",
 ) -> Response:
@@ -221,8 +219,9 @@ def mute(
     }
     if what not in targets:
         raise HTTPException(422)
-    new = mutes_api.NewMute(**targets[what], minutes=minutes, reason=reason.strip() or None)
-    mutes_api.mute(services, person, new)
+    until = datetime.now(UTC) + timedelta(minutes=minutes)
+    with as_http_errors():
+        mutes.add(services, person, **targets[what], until=until, reason=reason.strip() or None)
     return RedirectResponse(local_path(to), status_code=303)
 
 
@@ -236,6 +235,18 @@ def end_mute(
     """End a mute before its time."""
     alert_actions.end_mute(services.store, person.scope, mute_id)
     return RedirectResponse(local_path(to), status_code=303)
+
+
+def _act(
+    services: Services,
+    person: Person,
+    episode_id: str,
+    kind: ActionKind,
+    reason: Reason | None,
+    note: str,
+) -> None:
+    with as_http_errors():
+        alert_handling.act(services, person, episode_id, kind, reason, note or None)
 
 
 def _page_context(services: Services, person: Person, position: str) -> dict[str, Any]:

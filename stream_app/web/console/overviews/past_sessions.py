@@ -19,14 +19,14 @@ from stream_app.store.sessions import bundle_info, filter_choices, sessions
 from stream_app.store.sessions.scope import Scope
 from stream_app.store.sessions.sessions import LOW_RATING, Judged, Order, SessionFilter
 from stream_app.store.stream.repository import Store
-from stream_app.web.api.fields import NO_NUL
-from stream_app.web.api.sessions import redact_for
 from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.overviews.recent_choices import choices
 from stream_app.web.console.overviews.wall import FilterValue
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import NO_NUL
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Member
+from stream_app.work.visible import session_for
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 PAGE_SIZE: Final = 50
@@ -176,7 +176,7 @@ def _page(
         problem=problem,
         chosen=chosen,
         query=chosen.query(),
-        sessions=[redact_for(person, card) for card in found.items],
+        sessions=[session_for(person, card) for card in found.items],
         next_cursor=found.next_cursor,
         first_page=cursor is None,
         names=names_for(services, person),

@@ -26,8 +26,6 @@ from stream_app.store.alerts.open_alerts import OpenAlert
 from stream_app.store.sessions import bundle_info, filter_choices, live_sessions, sessions
 from stream_app.store.sessions.live_sessions import LiveSession
 from stream_app.store.sessions.sessions import SessionCard, SessionFilter
-from stream_app.web.api.fields import Identifier
-from stream_app.web.api.sessions import redact_for
 from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.overviews.recent_choices import choices
 from stream_app.web.console.plots.charts import sparkline
@@ -35,10 +33,12 @@ from stream_app.web.console.pseudonym_words import short_form
 from stream_app.web.console.rendering import address_of, live_address, render
 from stream_app.web.console.sign_in.account import local_path
 from stream_app.web.console.tour import tour_step
+from stream_app.web.http.fields import Identifier
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.live.live_hub import LiveEventKind
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Member
+from stream_app.work.visible import session_for
 
 FIRST_CARDS: Final = 50
 """Cards of a page that nobody has asked for more of; "Show more" doubles their number."""
@@ -292,7 +292,7 @@ def _cards(
     leaders = taken_over(services.store, [session.session_id for session in found])
     cards = [
         WallCard(
-            redact_for(person, session),
+            session_for(person, session),
             bundle_info.one(services.store, session.bundle).enter,
             firing.get(session.session_id, []),
             session.session_id in pinned,

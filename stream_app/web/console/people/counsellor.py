@@ -20,11 +20,11 @@ from stream_app.store.sessions import bundle_info, sessions, turn_levels
 from stream_app.store.sessions.scope import Scope
 from stream_app.store.sessions.sessions import Order, SessionFilter
 from stream_app.store.work import disputes
-from stream_app.web.api.fields import Identifier
 from stream_app.web.console.counsellor_names import find_counsellors
 from stream_app.web.console.plots.trend_chart import chart
 from stream_app.web.console.rendering import render
 from stream_app.web.console.tour import tour_step
+from stream_app.web.http.fields import Identifier
 from stream_app.web.http.path_segments import path_segment
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Counsellor, Supervisor

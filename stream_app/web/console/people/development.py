@@ -24,11 +24,11 @@ from stream_app.store.sessions import bundle_info
 from stream_app.store.sessions.scope import Scope
 from stream_app.store.work import coaching_goals, development
 from stream_app.store.work.development import MeasuredSession
-from stream_app.web.api.fields import Identifier
 from stream_app.web.console.analytics.analytics import USUAL, Day, as_day
 from stream_app.web.console.analytics.figures import figures
 from stream_app.web.console.people.counsellor import elsewhere, read_counsellor
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import Identifier
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Counsellor, Supervisor
 from stream_app.work.goal_progress import FEWEST_DAYS, baselines

@@ -16,10 +16,10 @@ from stream_app.store.sessions import bundle_info
 from stream_app.store.work import coaching_goals
 from stream_app.store.work.coaching_goals import GoalState
 from stream_app.store.work.development import MeasuredSession
-from stream_app.web.api.fields import FormNote, Identifier
 from stream_app.web.console.analytics.figures import figures
 from stream_app.web.console.people.development import TOO_FEW, curves
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import FormNote, Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.http.path_segments import path_segment
 from stream_app.web.services import ServicesDep

@@ -24,12 +24,13 @@ from stream_app.store.work.calibration_samples import (
     NewCalibrationSample,
     SampleRatings,
 )
-from stream_app.web.api.fields import Identifier
-from stream_app.web.api.samples import SEEDS, Place, ReportReader, SampleRequest, redact_for
+from stream_app.web.api.samples import SEEDS, Place, SampleRequest
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import Services, ServicesDep
-from stream_app.web.sign_in.auth import Member, Supervisor
+from stream_app.web.sign_in.auth import Member, ReportReader, Supervisor
+from stream_app.work.visible import sample_for
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 MAX_SAMPLES: Final = 30
@@ -128,7 +129,7 @@ def sample(
         found = calibration_samples.one(services.store, person.scope, sample_id)
     services.accesses.record(person.name, AuditAction.READ_STATISTICS, "calibration sample")
     shown = SampleView(
-        redact_for(person, found),
+        sample_for(person, found),
         calibration_samples.collect_ratings(services.store, found),
         person,
     )

@@ -11,13 +11,12 @@ from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.alerts import alerts
 from stream_app.store.sessions import sessions
 from stream_app.store.work import assignments, reviews
-from stream_app.web.api.fields import Identifier, Moment
-from stream_app.web.api.samples import ReportReader
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import Identifier, Moment
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.http.path_segments import SESSION_ID, path_segment
 from stream_app.web.services import ServicesDep
-from stream_app.web.sign_in.auth import Supervisor
+from stream_app.web.sign_in.auth import ReportReader, Supervisor
 from stream_app.work import reviewing
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)

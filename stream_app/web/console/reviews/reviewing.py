@@ -12,9 +12,9 @@ from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
 from stream_app.store.sessions import sessions, transcripts
 from stream_app.store.sessions.scored_turns import InvalidJudgement
-from stream_app.web.api.fields import MAX_SEQ, FormComment, Identifier
 from stream_app.web.console.rendering import render
 from stream_app.web.console.session.session import PAGE_TURNS, last_seq, page_of
+from stream_app.web.http.fields import MAX_SEQ, FormComment, Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.http.path_segments import path_segment
 from stream_app.web.services import Services, ServicesDep

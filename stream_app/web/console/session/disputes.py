@@ -13,8 +13,8 @@ from stream_app.store.sessions import transcripts
 from stream_app.store.sessions.transcripts import TurnRead
 from stream_app.store.work import disputes
 from stream_app.store.work.disputes import Decision, Dispute
-from stream_app.web.api.fields import FormNote, Identifier
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import FormNote, Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Supervisor

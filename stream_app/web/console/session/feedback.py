@@ -10,10 +10,10 @@ from stream_app.findings.feedback import loading, turn_loading
 from stream_app.findings.feedback.composition import TooEarly
 from stream_app.findings.feedback.turns import TurnFeedback
 from stream_app.store.accounts.roles import PersonRole
-from stream_app.web.api.fields import Identifier
 from stream_app.web.console.rendering import render, templates
 from stream_app.web.console.session.evidence import TextSegment, segments
 from stream_app.web.console.session.session import PAGE_TURNS
+from stream_app.web.http.fields import Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.http.path_segments import SESSION_ID, path_segment
 from stream_app.web.services import ServicesDep

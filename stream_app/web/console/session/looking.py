@@ -8,8 +8,8 @@ from fastapi.responses import HTMLResponse, Response
 from stream_app.store.accounts import presence
 from stream_app.store.accounts.people import Person
 from stream_app.store.sessions import sessions
-from stream_app.web.api.fields import Identifier
 from stream_app.web.console.rendering import render
+from stream_app.web.http.fields import Identifier
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Supervisor

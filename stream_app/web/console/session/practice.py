@@ -23,9 +23,9 @@ from stream_app.store.sessions import bundle_info, sessions, transcripts
 from stream_app.store.sessions.bundle_info import BundleInfo
 from stream_app.store.sessions.sessions import SessionCard
 from stream_app.store.sessions.transcripts import TurnRead
-from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.console.rendering import render
 from stream_app.web.console.session.evidence import TextSegment, segments
+from stream_app.web.http.fields import Identifier, Seq
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.practice_model import PracticeScores, PracticeUnavailable, TooManyTries
 from stream_app.web.services import Services, ServicesDep

@@ -8,8 +8,8 @@ from fastapi.responses import RedirectResponse, Response
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.store.work import disputes, ratings
 from stream_app.store.work.ratings import MAX_RATING, MIN_RATING, SESSION_RATING, Judgement
-from stream_app.web.api.fields import MAX_SEQ, FormComment, FormNote, Identifier
 from stream_app.web.console.session.feedback import turn_address
+from stream_app.web.http.fields import MAX_SEQ, FormComment, FormNote, Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.http.path_segments import SESSION_ID, path_segment
 from stream_app.web.services import Services, ServicesDep

@@ -26,7 +26,6 @@ from stream_app.store.sessions.consents import SessionConsent
 from stream_app.store.sessions.sessions import SessionCard
 from stream_app.store.sessions.transcripts import TurnRead
 from stream_app.store.work import disputes, ratings
-from stream_app.web.api.fields import Identifier, Seq
 from stream_app.web.console import alert_evidence
 from stream_app.web.console.counsellor_names import names_for
 from stream_app.web.console.formatting import duration
@@ -34,6 +33,7 @@ from stream_app.web.console.plots.charts import AlertLane, risk_curve
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.console.session import evidence, interventions, looking, reviews
 from stream_app.web.console.session.outcome_words import outcome_sentences
+from stream_app.web.http.fields import Identifier, Seq
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Reader

@@ -37,3 +37,4 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+VersionNumber = Annotated[int, Path(ge=1, le=2**31 - 1, description="Number of the version")]
