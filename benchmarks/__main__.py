@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from benchmarks import machine, plan, plots, reports
+from benchmarks import machine, plots, reports
 from benchmarks.errors import Unavailable
 from benchmarks.options import Options
 from stream_app import logs
@@ -93,7 +93,6 @@ def _write_document(folder: Path) -> None:
     document = reports.DOCUMENT
     document.write_text(reports.document(document.read_text("utf-8"), folder), "utf-8")
     print(document)
-    print(plan.write(folder))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
-"""Storage, message and log sizes per turn: ``python -m benchmarks.sizes`` writes ``sizes.json``.
+"""Storage, message and log sizes per turn: ``python -m benchmarks.sizes``.
 
 Real messages of real lengths go through the worker's processor with the shipped bundle into
 PostgreSQL, whose statistics are then read: rows by table, their size with indexes, and the
 write-ahead log. The first half of each session fills windows and tables and is not counted. Sizes
-hardly depend on the machine, so they are stored, like ``lengths.json``.
+hardly depend on the machine, so they are stored, like ``lengths.json``, and shown in
+docs/scale.md.
 """
 
 import argparse
-import gc
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -22,29 +21,22 @@ import sqlalchemy as sa
 from msgspec import Struct
 from pydantic import SecretStr
 
-from benchmarks import size_parts, workload
+from benchmarks import markdown, size_parts, workload
 from benchmarks.errors import Unavailable
 from benchmarks.keys import keys
-from benchmarks.rounds import median
 from benchmarks.size_parts import LogPart
 from benchmarks.workload import Turn
 from servers import postgres
 from stream_app import bootstrap
 from stream_app.analytics.archive import archive
-from stream_app.contracts import compact, scores
-from stream_app.contracts.compact import ScoreReader
 from stream_app.core.pipeline.pipeline import Received, Source, receive
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
-from stream_app.inference.bundle import Manifest
 from stream_app.settings import Settings
 from stream_app.store.database import tables
 from stream_app.store.lifecycle.archived import next_month
-from stream_app.store.sessions.routing import SessionRouting
 from stream_app.store.stream import schema, windows
 from stream_app.store.stream.repository import Store
-from stream_app.web.live.live_hub import Hub
-from stream_app.worker.batches.encoded_scores import encoding
 from stream_app.worker.batches.metrics import WorkerMetrics
 from stream_app.worker.batches.processor import (
     BatchProcessor,
@@ -54,13 +46,13 @@ from stream_app.worker.batches.processor import (
 )
 
 FILE: Final = Path(__file__).with_name("sizes.json")
+DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "scale.md"
 SESSIONS: Final = 256
 TURNS: Final = 24
 """Turns per session."""
 TOPICS: Final = OutputTopics("turn-scores", "session-scores", "alerts")
 WITHOUT_CHECKPOINTS: Final = {"checkpoint_timeout": "1d", "max_wal_size": "16GB"}
 """The first change of a page after a checkpoint would log the whole page."""
-READING_PASSES: Final = 5
 APART: Final = timedelta(seconds=10)
 """Seconds between two turns of a session."""
 
@@ -90,9 +82,7 @@ class Sizes(Struct, frozen=True):
     """``log``: bytes of write-ahead log per turn, without the full-page writes after a checkpoint.
 
     ``state``: bytes of an open session's state, stored as changes against a base of ``base`` bytes,
-    and without its window's turns, of which it has ``held``, each of ``turn`` bytes. ``read``: µs
-    of CPU for a web process to decode one published message and put it into the hub, before fan-out
-    to viewers. ``live``: bytes of a turn's messages as browsers get them, in version 1.
+    and without its window's turns, of which it has ``held``, each of ``turn`` bytes.
     ``archived``: bytes of files per turn after ``rapport archive``, which keeps no text and no
     provisional scores.
     """
@@ -109,14 +99,44 @@ class Sizes(Struct, frozen=True):
     base: float
     held: float
     turn: float
-    read: float
-    live: float
     archived: float | None = None
 
 
 def load() -> Sizes | None:
     """Load the stored sizes, if any."""
     return msgspec.json.decode(FILE.read_bytes(), type=Sizes) if FILE.exists() else None
+
+
+def shown(found: Sizes) -> str:
+    """The table of a turn's bytes."""
+    topics = [
+        [
+            f"topic `{name}`",
+            f"{topic.messages:.2f} messages",
+            f"{topic.messages * topic.bytes:,.0f}",
+        ]
+        for name, topic in found.topics.items()
+    ]
+    rows = [
+        [f"table `{name}`", f"{table.kept:.2f} rows", f"{table.kept * table.bytes:,.0f}"]
+        for name, table in found.tables.items()
+        if table.kept > 0
+    ]
+    kept = sum(table.kept * table.bytes for table in found.tables.values() if table.kept > 0)
+    total = [
+        ["all rows that stay, with indexes", "", f"{kept:,.0f}"],
+        ["write-ahead log, without full pages", "", f"{found.log:,.0f}"],
+        ["archive, without text", "", f"{found.archived or 0.0:,.0f}"],
+    ]
+    event = [["event on `turns`", "1.00 messages", f"{found.turn_in:,.0f}"]]
+    table = markdown.table(["of a turn", "number", "bytes"], [*event, *topics, *rows, *total])
+    about = f"{found.turns:,} turns of {found.tokens:.1f} tokens, {found.bundle}, PostgreSQL"
+    return f"{about} {found.postgresql}.\n\n{table}"
+
+
+def document(text: str, found: Sizes) -> str:
+    """The text of docs/scale.md with the table of ``found``."""
+    return markdown.replace(text, "sizes", shown(found))
 
 
 def measure(
@@ -138,7 +158,6 @@ def measure(
                 "bundle": bundle,
                 "database_url": SecretStr(url),
                 "cache_sessions": sessions,
-                "score_schema": compact.VERSION,
                 **keys(),
             }
         )
@@ -162,7 +181,6 @@ def measure(
         archived = _archived(settings) / len(turns)
     found = bundles.load(bundle)
     messages = [message for item in committed for message in item.messages]
-    values = [message.value for message in messages if message.value]
     return Sizes(
         bundle=found.manifest.bundle_id,
         postgresql=version,
@@ -184,8 +202,6 @@ def measure(
         base=base,
         held=held / states,
         turn=turn,
-        read=_reading(found.manifest, values),
-        live=_live(found.manifest, values) / counted,
         archived=archived,
     )
 
@@ -245,7 +261,6 @@ def _processor(settings: Settings) -> Iterator[tuple[BatchProcessor, Store]]:
                 SessionCache(settings.cache_sessions),
                 0.0,
                 WorkerMetrics(),
-                encode=encoding(settings.score_schema),
             ),
             store,
         )
@@ -341,32 +356,6 @@ def _value(url: str, query: str) -> Any:
         return (connection.execute(query).fetchone() or [0])[0]
 
 
-def _reading(manifest: Manifest, values: list[bytes]) -> float:
-    """Microseconds per message for decoding and the hub, without fetching, lookups or viewers.
-
-    The median of passes over all messages. What else this process has measured is left out of
-    garbage collections, because a web process does not have it.
-    """
-    hub, facts = Hub(), SessionRouting()
-    reader = ScoreReader(lambda _: msgspec.to_builtins(manifest))
-    gc.collect()
-    gc.freeze()
-    passes = []
-    for _ in range(READING_PASSES):
-        start = time.thread_time()
-        for value in values:
-            hub.broadcast_message(reader.read(value), facts)
-        passes.append(time.thread_time() - start)
-    gc.unfreeze()
-    return median(passes) / max(1, len(values)) * 1e6
-
-
-def _live(manifest: Manifest, values: list[bytes]) -> int:
-    """Bytes of the messages in version 1, in which live streams pass them on."""
-    reader = ScoreReader(lambda _: msgspec.to_builtins(manifest))
-    return sum(len(scores.encode(reader.read(value))) for value in values)
-
-
 @contextmanager
 def _database() -> Iterator[str]:
     binaries = postgres.binaries()
@@ -380,7 +369,7 @@ def _database() -> Iterator[str]:
 
 
 def main() -> None:
-    """Rewrite the file."""
+    """Rewrite the file, and the table in docs/scale.md."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--bundle", type=Path, default=bundles.DEFAULT_BUNDLE)
     parser.add_argument(
@@ -395,7 +384,8 @@ def main() -> None:
         print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
         return
     FILE.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-    print(FILE.read_text("utf-8"))
+    DOCUMENT.write_text(document(DOCUMENT.read_text("utf-8"), found), "utf-8")
+    print(shown(found))
 
 
 if __name__ == "__main__":

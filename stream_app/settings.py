@@ -134,36 +134,6 @@ class Settings(BaseSettings):
     topic_replication: int = Field(1, ge=1, description="Replicas of topics that are created")
     declare_topics: bool = Field(True, description="Create missing topics at start")
 
-    score_schema: int = Field(
-        1,
-        ge=1,
-        le=2,
-        description="Version of the turn and session scores that workers publish; 2 is compact and "
-        "needs the bundle's manifest to be read",
-    )
-    schema_registry_url: str | None = Field(
-        None,
-        description="Confluent REST API of a schema registry: workers frame what they publish with "
-        "its schema ids; default: off",
-    )
-    schema_registry_register: bool = Field(
-        True, description="Register missing schemas; false: they must be registered already"
-    )
-    schema_registry_username: str | None = Field(None, description="For HTTP Basic")
-    schema_registry_password: SecretStr | None = Field(None, description="For HTTP Basic")
-    schema_registry_ca_file: Path | None = Field(
-        None, description="Certificate authority of the registry (PEM); default: the system's"
-    )
-    schema_registry_certificate_file: Path | None = Field(
-        None, description="Client certificate (PEM), for registries that demand one"
-    )
-    schema_registry_key_file: Path | None = Field(
-        None, description="Key of the client certificate; default: in the same file"
-    )
-    schema_registry_key_password: SecretStr | None = Field(
-        None, description="If the key is encrypted"
-    )
-
     database_url: SecretStr = Field(
         SecretStr("sqlite:///rapport.db"), description="sqlite:/// or postgresql://"
     )

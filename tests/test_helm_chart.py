@@ -57,11 +57,6 @@ SETS: Final[dict[str, dict[str, Any]]] = {
             **TLS,
             "databaseReadUrl": {"key": "read-url"},
             "oidcClientSecret": {"key": "oidc"},
-            "schemaRegistryPassword": {"key": "registry"},
-            "schemaRegistryCa": {"key": "registry-ca"},
-            "schemaRegistryCertificate": {"key": "registry-certificate"},
-            "schemaRegistryKey": {"key": "registry-key"},
-            "schemaRegistryKeyPassword": {"key": "registry-key-password"},
         },
         "settings": {
             "RAPPORT_CACHE_SESSIONS": 1_000_000,
@@ -70,11 +65,6 @@ SETS: Final[dict[str, dict[str, Any]]] = {
             "RAPPORT_LOG_LEVEL": "WARNING",
         },
         "tracing": {"endpoint": "http://collector.monitoring:4318", "samplerArg": 0.5},
-        "schemaRegistry": {
-            "url": "https://registry.data:8085/apis/ccompat/v7",
-            "register": False,
-            "username": "rapport",
-        },
         "bundle": {"existingClaim": "bundles", "path": "default", "digest": "0" * 64},
         "files": {
             "rules": "rules: []\n",
@@ -308,20 +298,6 @@ def test_traces_are_sent_where_the_network_policy_lets_them(
         assert "RAPPORT_TRACING" not in environment(
             one(rendered["minimal"], "Deployment", component)
         )
-
-
-def test_only_workers_reach_the_schema_registry(
-    rendered: dict[str, list[dict[str, Any]]],
-) -> None:
-    found = environment(one(rendered["everything"], "Deployment", "worker"))
-    assert found["RAPPORT_SCHEMA_REGISTRY_URL"] == "https://registry.data:8085/apis/ccompat/v7"
-    assert found["RAPPORT_SCHEMA_REGISTRY_REGISTER"] == "false"
-    policy = one(rendered["everything"], "NetworkPolicy", "worker")
-    ports = [port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]]
-    assert 8085 in ports
-    for name, component in (("everything", "web"), ("minimal", "worker")):
-        others = environment(one(rendered[name], "Deployment", component))
-        assert not [each for each in others if each.startswith("RAPPORT_SCHEMA_REGISTRY")]
 
 
 def test_settings_in_the_values_are_all_that_the_chart_does_not_set(

@@ -46,15 +46,3 @@ def test_a_console_at_the_root_of_a_host_is_accepted(
 ) -> None:
     monkeypatch.setenv("RAPPORT_EXTERNAL_URL", given)
     assert Settings().external_url == given
-
-
-@pytest.mark.parametrize(("given", "valid"), [("1", True), ("2", True), ("0", False), ("3", False)])
-def test_scores_have_two_versions_of_their_schema(
-    given: str, valid: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAPPORT_SCORE_SCHEMA", given)
-    if valid:
-        assert Settings().score_schema == int(given)
-    else:
-        with pytest.raises(ValueError, match="score_schema"):
-            Settings()

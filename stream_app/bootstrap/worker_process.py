@@ -27,11 +27,9 @@ from stream_app.store.stream.baselines import StoredBaselines
 from stream_app.store.stream.repository import Store
 from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker.agents import TurnAgent
-from stream_app.worker.batches.encoded_scores import encoding
 from stream_app.worker.batches.metrics import WorkerMetrics
 from stream_app.worker.batches.processor import BatchProcessor, OutputTopics, SessionCache
 from stream_app.worker.kafka import app as faust_app
-from stream_app.worker.kafka import schema_registry
 from stream_app.worker.kafka.app import RapportApp
 from stream_app.worker.upkeep import erasing
 from stream_app.worker.upkeep.health import Health, HealthLimits
@@ -89,7 +87,6 @@ def worker(
         hide_withdrawn=opened.hide_withdrawn,
         tracing=tracing,
         keep_shadow=lambda scores: shadow_scores.write(opened, scores),
-        encode=encoding(settings.score_schema),
         now=opened.clock,
     )
     app = faust_app.create(settings)
@@ -137,7 +134,6 @@ def worker(
             opened.clock(),
         ),
         tracing,
-        schema_registry.schema_ids(settings),
         routed,
         reloader,
         LeftBundles(opened, core, processor).close,

@@ -10,7 +10,6 @@ from stream_app.client.batching import Batching
 from stream_app.client.errors import ClientError, EventsNotSent, RequestRefused, ServiceUnavailable
 from stream_app.client.events import NewTurn, consent, end, outcome, turn
 from stream_app.client.requests import Retries
-from stream_app.client.score_messages import ScoreReader
 from stream_app.client.sync_client import RapportClient
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "RapportClient",
     "RequestRefused",
     "Retries",
-    "ScoreReader",
     "ServiceUnavailable",
     "Session",
     "TurnScores",

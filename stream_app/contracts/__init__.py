@@ -6,7 +6,6 @@ Start at ``events.decode`` and ``scores.TurnScore``.
 __all__ = [
     "asyncapi",
     "cloudevents",
-    "compact",
     "events",
     "framing",
     "interventions",

@@ -35,13 +35,13 @@ TOPICS: Final = (
     ),
     Topic(
         "turn-scores",
-        "Two scores a turn: provisional, then final. Version 1, or 2 with RAPPORT_SCORE_SCHEMA=2.",
-        ("turn_score", "turn_score.v2"),
+        "Two scores a turn: provisional, then final.",
+        ("turn_score",),
     ),
     Topic(
         "session-scores",
-        "A session's aggregates after each batch. Version 1, or 2 with RAPPORT_SCORE_SCHEMA=2.",
-        ("session_score", "session_score.v2"),
+        "A session's aggregates after each batch.",
+        ("session_score",),
     ),
     Topic("alerts", "Transitions of alert rules.", ("alert",)),
     Topic("alert-actions", "People's actions on alerts, without their notes.", ("alert_action",)),
@@ -87,7 +87,7 @@ def build(prefix: str = "dialogue") -> dict[str, Any]:
         "channels": {_id(topic): _channel(topic, prefix) for topic in TOPICS},
         "operations": {_operation_id(topic): _operation(topic) for topic in TOPICS},
         "components": {
-            "messages": {_name(*one): _message(*one) for one in schema.versions()},
+            "messages": {name: _message(name) for name in schema.MESSAGES},
             "schemas": _schemas(),
         },
     }
@@ -118,12 +118,8 @@ def _operation(topic: Topic) -> dict[str, Any]:
     }
 
 
-def _name(name: str, version: int) -> str:
-    return name if version == schema.VERSION else f"{name}.v{version}"
-
-
-def _message(name: str, version: int) -> dict[str, Any]:
-    title = schema.struct_of(name, version).__name__
+def _message(name: str) -> dict[str, Any]:
+    title = schema.MESSAGES[name].__name__
     if name == "dead_letter":  # its schema is that of a header
         reason = {"type": "string", "description": f"JSON of the schema {title}"}
         return {
@@ -141,7 +137,7 @@ def _message(name: str, version: int) -> dict[str, Any]:
             "properties": {
                 **{attribute: {"type": "string"} for attribute in _ATTRIBUTES},
                 "ce_type": {"const": f"{cloudevents.TYPE_PREFIX}{name}"},
-                "ce_dataschema": {"const": schema.urn(name, version)},
+                "ce_dataschema": {"const": schema.urn(name)},
                 **_TRACE,
             },
         },
@@ -152,7 +148,7 @@ def _message(name: str, version: int) -> dict[str, Any]:
 
 def _schemas() -> dict[str, Any]:
     _, parts = msgspec.json.schema_components(
-        [schema.struct_of(*one) for one in schema.versions()],
+        list(schema.MESSAGES.values()),
         schema_hook=schema.expressed,
         ref_template=REF,
     )

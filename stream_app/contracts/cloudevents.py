@@ -78,8 +78,8 @@ def binary_headers(event: Event, event_id: str, source: str) -> list[tuple[str, 
 def outgoing_headers(message_type: str, value: bytes) -> list[tuple[str, bytes]]:
     """Headers of a message that Rapport publishes: type, schema version, and an id.
 
-    ``message_type``: the name of its schema, with ``:v2`` for another version than 1. The id is a
-    digest of the value, so a message that is published twice has the same id.
+    ``message_type``: the name of its schema. The id is a digest of the value, so a message that is
+    published twice has the same id.
     """
     return [
         *_constant_headers(message_type),
@@ -88,12 +88,11 @@ def outgoing_headers(message_type: str, value: bytes) -> list[tuple[str, bytes]]
 
 
 @cache
-def _constant_headers(message_type: str) -> tuple[tuple[str, bytes], ...]:
-    name, _, version = message_type.partition(":v")
+def _constant_headers(name: str) -> tuple[tuple[str, bytes], ...]:
     return (
         ("ce_specversion", SPEC_VERSION.encode()),
         ("ce_source", SOURCE),
         ("ce_type", f"{TYPE_PREFIX}{name}".encode()),
-        ("ce_dataschema", schema.urn(name, int(version or schema.VERSION)).encode()),
+        ("ce_dataschema", schema.urn(name).encode()),
         ("content-type", CONTENT_TYPE.encode()),
     )

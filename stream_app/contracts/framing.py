@@ -8,18 +8,8 @@ reader needs no registry: the contract decides on a payload, not the schema that
 import struct
 from typing import Final
 
-MAX_SCHEMA_ID: Final = 2**32 - 1
 _HEAD: Final = struct.Struct(">BI")
 _MAGIC: Final = 0
-
-
-def framed(schema_id: int, payload: bytes) -> bytes:
-    r"""A payload with the id of its schema (0 to ``MAX_SCHEMA_ID``).
-
-    >>> framed(258, b"{}")
-    b'\x00\x00\x00\x01\x02{}'
-    """
-    return _HEAD.pack(_MAGIC, schema_id) + payload
 
 
 def schema_id(value: bytes) -> int | None:

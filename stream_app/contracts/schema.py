@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from stream_app.contracts import compact, events, interventions, scores
+from stream_app.contracts import events, interventions, scores
 
 SCHEMA_DIR: Final = Path(__file__).parent / "schemas"
 VERSION: Final = 1
@@ -27,34 +27,19 @@ MESSAGES: Final[dict[str, type[msgspec.Struct]]] = {
     "intervention_receipt": interventions.InterventionReceipt,
     "dead_letter": scores.DeadLetter,
 }
-COMPACT: Final[dict[str, type[msgspec.Struct]]] = {
-    "turn_score": compact.CompactTurnScore,
-    "session_score": compact.CompactSessionScore,
-}
-"""Messages of version 2 (``RAPPORT_SCORE_SCHEMA``)."""
 
 
-def urn(name: str, version: int = VERSION) -> str:
+def urn(name: str) -> str:
     """Identifies the schema of a message; published messages have it as ``ce_dataschema``."""
-    return f"urn:rapport:{name}:v{version}"
+    return f"urn:rapport:{name}:v{VERSION}"
 
 
-def versions() -> list[tuple[str, int]]:
-    """Names and versions of all schemas."""
-    return [(name, VERSION) for name in MESSAGES] + [(name, compact.VERSION) for name in COMPACT]
-
-
-def struct_of(name: str, version: int) -> type[msgspec.Struct]:
-    """The struct of a message."""
-    return (COMPACT if version == compact.VERSION else MESSAGES)[name]
-
-
-def build(name: str, version: int = VERSION) -> dict[str, Any]:
+def build(name: str) -> dict[str, Any]:
     """The schema of one message."""
-    body = msgspec.json.schema(struct_of(name, version), schema_hook=expressed)
+    body = msgspec.json.schema(MESSAGES[name], schema_hook=expressed)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": urn(name, version),
+        "$id": urn(name),
         **body,
     }
 
@@ -78,18 +63,18 @@ def expressed(kind: type) -> dict[str, Any]:
     }
 
 
-def text(name: str, version: int = VERSION) -> str:
+def text(name: str) -> str:
     """The schema as the text of its file."""
-    return json.dumps(build(name, version), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+    return json.dumps(build(name), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def write(directory: Path = SCHEMA_DIR) -> list[Path]:
     """Write every schema; return the paths."""
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, version in versions():
-        path = directory / f"{name}.v{version}.json"
-        path.write_text(text(name, version), encoding="utf-8")
+    for name in MESSAGES:
+        path = directory / f"{name}.v{VERSION}.json"
+        path.write_text(text(name), encoding="utf-8")
         paths.append(path)
     return paths
 

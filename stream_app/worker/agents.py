@@ -9,7 +9,7 @@ that cannot be retried crashes the process; its supervisor restarts it, and the 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
@@ -39,7 +39,7 @@ from stream_app.worker.batches.processor import BatchProcessor, Committed
 from stream_app.worker.batches.record_decoder import RecordDecoder
 from stream_app.worker.kafka.adaptive_batching import Batching
 from stream_app.worker.kafka.app import RapportApp, assigned_partitions, lag_of, skipped_ends
-from stream_app.worker.kafka.publishing import NO_SCHEMA_IDS, publish
+from stream_app.worker.kafka.publishing import publish
 from stream_app.worker.kafka.watermarks import Watermarks
 from stream_app.worker.upkeep.health import Health
 from stream_app.worker.upkeep.intent_loading import IntentReloader
@@ -99,16 +99,14 @@ class TurnAgent:
         apply_withdrawals: Callable[[datetime], list[int]],
         finish_erasures: Callable[[Any], Coroutine[Any, Any, None]],
         tracing: Tracing = OFF,
-        schema_ids: Mapping[str, int] = NO_SCHEMA_IDS,
         bundles: "BundleReloader | None" = None,
         intents: IntentReloader | None = None,
         close_left: Callable[[datetime, list[int]], Committed | None] = lambda *_: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """``schema_ids``: by topic; see ``publishing.publish``.
+        """``close_left``: see ``upkeep.left_bundles``.
 
-        ``close_left``: see ``worker.left_bundles``. ``now``: what the timers measure by; the clock
-        of this machine may be wrong.
+        ``now``: what the timers measure by; the clock of this machine may be wrong.
         """
         self.health = health
         self.metrics = metrics
@@ -125,7 +123,6 @@ class TurnAgent:
         self._apply_withdrawals = apply_withdrawals
         self._finish_erasures = finish_erasures
         self._tracing = tracing
-        self._schema_ids = schema_ids
         self._bundles = bundles
         self._baselines_at = time.monotonic()
         self._batching = Batching(settings.batch_max)
@@ -509,7 +506,7 @@ class TurnAgent:
 
     async def _publish(self, committed: Committed) -> None:
         """Send all messages and wait for the brokers; then delete the outbox row."""
-        await publish(await self._producer(), committed.messages, self._schema_ids)
+        await publish(await self._producer(), committed.messages)
         for item in committed.result.dead_letters:
             await self._send_dead_letter(await self._app.maybe_start_producer(), item)
         if committed.outbox_id is None:

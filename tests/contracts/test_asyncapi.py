@@ -37,8 +37,7 @@ def test_every_topic_and_message_is_described() -> None:
     assert addresses == set(Settings(topic_prefix="dialogue").topics)
     used = {name for channel in DOCUMENT["channels"].values() for name in channel["messages"]}
     assert used == DOCUMENT["components"]["messages"].keys()
-    compact = {f"{name}.v2" for name in schema.COMPACT}
-    assert used == schema.MESSAGES.keys() | compact
+    assert used == schema.MESSAGES.keys()
 
 
 def test_topics_have_the_installations_prefix() -> None:

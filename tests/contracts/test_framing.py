@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import MAX_EVENT_BYTES
-from stream_app.contracts.framing import MAX_SCHEMA_ID, framed, schema_id, unframed
+from stream_app.contracts.framing import schema_id, unframed
 from stream_app.contracts.scores import decode
 from stream_app.core.pipeline.pipeline import Source, receive
 from stream_app.errors import ContractError
+from tests.frames import MAX_SCHEMA_ID, framed
 from tests.store.batches import turn
 
 SOURCE = Source("dialogue.turns", 0, 0)

@@ -1,6 +1,5 @@
 """An erased session leaves the memory of a web process, and its late events stay out."""
 
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from stream_app.contracts.framing import framed
-from stream_app.contracts.scores import AlertAction, Stage, TurnScore, decode, encode
+from stream_app.contracts.scores import AlertAction, encode
 from stream_app.store.sessions.routing import SessionRouting, read_routing
 from stream_app.store.sessions.scope import ALL_SESSIONS, Scope
 from stream_app.store.stream.repository import Store
@@ -19,6 +17,7 @@ from stream_app.store.work import assignments
 from stream_app.web.live import live_hub
 from stream_app.web.live.live_hub import Hub, LiveEventKind, Subscription
 from stream_app.web.live.topic_reader import RoutingCache, TopicReader
+from tests.frames import framed
 from tests.store.batches import BUNDLE, consent, prepare, process, turn
 from tests.store.databases import open_store, sqlite
 
@@ -111,44 +110,6 @@ async def test_framed_and_bare_messages_reach_the_hub(store: Store, schema_id: i
     with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
         kinds = {event.kind for event in missed}
     assert kinds == {LiveEventKind.SESSION, LiveEventKind.ALERT_ACTION}
-
-
-async def test_scores_of_version_2_are_passed_on_in_version_1(store: Store) -> None:
-    """Scores of a bundle that the database does not know are left out."""
-    heads = [
-        {
-            "name": "engagement",
-            "dimension": "perceived",
-            "kind": "binary",
-            "roles": ["counsellor"],
-            "labels": ["no", "yes"],
-        }
-    ]
-    store.register_bundle("known", "1" * 64, {"heads": heads})
-    body = {"type": "turn_score", "v": 2, "session_id": "s", "seq": 1, "role": "counsellor"}
-    body |= {"at": "2026-03-03T08:00:00Z", "heads": [4321], "confidence": 9000}
-    values = [msgspec.json.encode({**body, "bundle": name}) for name in ("unknown", "known")]
-    records = [
-        SimpleNamespace(topic="scores", key=b"s", value=value, timestamp=0) for value in values
-    ]
-
-    async def getmany(**_: object) -> dict[str, list[SimpleNamespace]]:
-        return {"all": records}
-
-    hub = Hub()
-    start = hub.position
-    reader = TopicReader(hub, store, ["scores"], ["actions"], {}, declare=_nothing)
-    consumer: Any = SimpleNamespace(getmany=getmany)
-    await reader._batch(consumer, RoutingCache(store, time.monotonic))
-    with hub.subscribe(Subscription(ALL_SESSIONS), start) as (_, missed):
-        [event] = [event for event in missed if event.kind is LiveEventKind.TURN]
-        assert event.expand is not None  # nobody has got it yet
-        [data] = re.findall(rb"data: (.*)\r\n", event.encoded("e", deidentified=False))
-    assert event.expand is None
-    found = decode(data)
-    assert isinstance(found, TurnScore)
-    assert (found.bundle, found.perceived) == ("known", {"engagement": 0.4321})
-    assert (found.confidence, found.stage) == (0.9, Stage.FINAL)
 
 
 async def _nothing() -> None:

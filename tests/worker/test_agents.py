@@ -13,7 +13,6 @@ import pytest
 from faust.types import TP
 from structlog.testing import capture_logs
 
-from stream_app.contracts.framing import framed
 from stream_app.core.pipeline.pipeline import Received, Source, receive
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.ports import Message
@@ -33,6 +32,7 @@ from stream_app.worker.kafka.consumer import ReadTo
 from stream_app.worker.kafka.offsets import OffsetTracker
 from stream_app.worker.upkeep.health import Health, HealthLimits
 from stream_app.worker.upkeep.rule_loading import RuleReloader
+from tests.frames import framed
 from tests.store.batches import pipeline, process, turn
 
 SETTINGS = Settings()

@@ -34,7 +34,7 @@ from stream_app.store.keys import pseudonym_key
 from stream_app.store.lifecycle import encrypting, erasure_receipts, retention
 from stream_app.store.stream import left_states, log_positions, schema
 from stream_app.store.stream.log_positions import DeletedUnread, TopicPartition
-from stream_app.worker.kafka import codecs, schema_registry
+from stream_app.worker.kafka import codecs
 from stream_app.worker.kafka.refusal import explain, quiet_client, started
 from stream_app.worker.kafka.topics import client_options
 
@@ -69,7 +69,6 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
         ("broker", _broker),
         ("codecs", _codecs),
         ("log", _log),
-        ("registry", _registry),
         ("notify", _notifications),
         ("keys", _keys),
         ("privacy", _privacy),
@@ -352,19 +351,6 @@ async def _committed_and_starts(
         ) from problem
     finally:
         await client.close()
-
-
-def _registry(settings: Settings) -> str:
-    """Look the schemas up; registering them is the workers' part."""
-    if settings.schema_registry_url is None:
-        return "messages are not framed: RAPPORT_SCHEMA_REGISTRY_URL is not set"
-    looking = settings.model_copy(update={"schema_registry_register": False})
-    try:
-        return schema_registry.described(schema_registry.schema_ids(looking, patience=0.0))
-    except schema_registry.NotRegistered:
-        if settings.schema_registry_register:
-            return "it answers; the first worker registers the schemas of this release"
-        raise
 
 
 def _notifications(settings: Settings) -> str:

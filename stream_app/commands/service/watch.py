@@ -3,8 +3,6 @@
 import asyncio
 from collections import deque
 from contextlib import AbstractAsyncContextManager
-from functools import partial
-from typing import Any
 
 from aiokafka import AIOKafkaConsumer
 from msgspec import Struct
@@ -14,9 +12,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from stream_app import bootstrap
 from stream_app.commands.events.reading import record_read
-from stream_app.contracts.compact import ScoreReader
+from stream_app.contracts import scores
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import (
     MECHANISMS,
@@ -30,7 +27,6 @@ from stream_app.contracts.scores import (
 from stream_app.core.measures.heads import STRATEGY, badge_of, in_words
 from stream_app.settings import Settings
 from stream_app.store.accounts.audit import AuditAction
-from stream_app.store.sessions import bundles
 from stream_app.worker.kafka.refusal import started
 from stream_app.worker.kafka.topics import client_options
 
@@ -208,30 +204,20 @@ async def show(
     """
     await asyncio.to_thread(record_read, settings, AuditAction.READ_SCORES, "watch")
     wall = Wall()
-    reader = ScoreReader(partial(_manifest, settings))
     async with messages(settings, from_start) as client:
         if not console.is_terminal:
             async for record in client:
                 if record.value is not None:
-                    _print_line(console, reader.read(record.value))
+                    _print_line(console, scores.decode(record.value))
             return
         below = below or Text()
         with Live(Fitted(wall.render(), below), console=console, refresh_per_second=4) as live:
             async for record in client:
                 if record.value is not None:
-                    wall.take(reader.read(record.value))
+                    wall.take(scores.decode(record.value))
                 else:
                     wall.forget((record.key or b"").decode("utf-8", "replace"))
                 live.update(Fitted(wall.render(), below))
-
-
-def _manifest(settings: Settings, bundle: str) -> dict[str, Any]:
-    """The manifest of a bundle, which the worker has registered before it scored."""
-    store = bootstrap.store(settings)
-    try:
-        return bundles.manifest(store, bundle)
-    finally:
-        store.close()
 
 
 def _print_line(console: Console, message: Output) -> None:

@@ -11,7 +11,6 @@ from typing import Final
 from msgspec import Struct
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.score_layout import HeadLabels, ScoreLayout
 
 PERCEIVED: Final = ("engagement", "understanding", "sympathy", "helpfulness")
 """Heads of perceived empathy that the outcome models read (Xu & Jiang, section 3)."""
@@ -137,20 +136,6 @@ def initials(name: str) -> str:
     parts = [part for part in name.split("_") if part]
     letters = parts[0][:2] if len(parts) == 1 else "".join(part[0] for part in parts[:3])
     return letters.upper()
-
-
-def layout_of(heads: Iterable[Head]) -> ScoreLayout:
-    """The layout of compact scores of a bundle with these heads, in the manifest's order."""
-    return ScoreLayout.of(
-        HeadLabels(
-            head.name,
-            head.dimension.value,
-            head.kind is HeadKind.LEVEL,
-            tuple(head.labels),
-            frozenset(head.roles),
-        )
-        for head in heads
-    )
 
 
 class Kept(Struct, frozen=True):

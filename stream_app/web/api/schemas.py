@@ -18,12 +18,7 @@ def read_asyncapi(services: ServicesDep) -> dict[str, Any]:
 
 @router.get("/schemas/{name}.json")
 def read_schema(name: str) -> dict[str, Any]:
-    """One message's JSON Schema, by the name that is in its ``ce_dataschema``.
-
-    Of version 2 with ``.v2`` after the name.
-    """
-    message, _, version = name.partition(".v")
-    known = {f"{key}.v{number}" if number > 1 else key for key, number in schema.versions()}
-    if name not in known:
-        raise HTTPException(404, f"known messages: {', '.join(sorted(known))}")
-    return schema.build(message, int(version or schema.VERSION))
+    """One message's JSON Schema, by the name that is in its ``ce_dataschema``."""
+    if name not in schema.MESSAGES:
+        raise HTTPException(404, f"known messages: {', '.join(sorted(schema.MESSAGES))}")
+    return schema.build(name)

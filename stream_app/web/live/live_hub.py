@@ -8,7 +8,7 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from typing import Final
@@ -62,9 +62,6 @@ class LiveEventKind(Enum):
 class LiveEvent(Struct):
     """One live event; ``message`` is a JSON object. An event without ``routing`` goes to everyone.
 
-    ``expand``: makes the JSON object of a compact ``message``, or None of a damaged one; called
-    once, and only if a client gets the event.
-
     ``members``: what is added to the message; ``unnamed``: instead of it, for clients that may not
     see pseudonyms and names. ``at``: milliseconds since 1970, when its message was appended to the
     topic; the same in all web processes. Of events without a message: of the newest message before.
@@ -78,7 +75,6 @@ class LiveEvent(Struct):
     at: int = 0
     members: Mapping[str, object] | None = None
     unnamed: Mapping[str, object] | None = None
-    expand: Callable[[bytes], bytes | None] | None = None
     _encoded: bytes | None = None
     _encoded_unnamed: bytes | None = None
 
@@ -96,11 +92,7 @@ class LiveEvent(Struct):
         return self._encoded
 
     def _encode(self, epoch: str, members: Mapping[str, object] | None) -> bytes:
-        if self.expand is not None:
-            self.message, self.expand = self.expand(self.message) or b"", None
         data = self.message
-        if not data:
-            return b""
         if members:
             data = b"%b,%b" % (data[:-1], msgspec.json.encode(members)[1:])
         if b"\n" in data or b"\r" in data:  # a worker's JSON has none; each would end the line
@@ -278,19 +270,16 @@ class Hub:
         routing: SessionRouting | None = None,
         members: Mapping[str, object] | None = None,
         unnamed: Mapping[str, object] | None = None,
-        expand: Callable[[bytes], bytes | None] | None = None,
     ) -> None:
         """Number an event, keep it for replay and queue it for matching clients.
 
-        ``members``, ``unnamed``, ``expand``: as in ``LiveEvent``.
+        ``members``, ``unnamed``: as in ``LiveEvent``.
         """
         if session_id in self._forgotten:
             return
         self._number += 1
         at = self._newest_ms
-        event = LiveEvent(
-            self._number, kind, message, session_id, routing, at, members, unnamed, expand
-        )
+        event = LiveEvent(self._number, kind, message, session_id, routing, at, members, unnamed)
         if len(self._ring) == self._ring.maxlen:
             self._complete_from_ms = max(self._complete_from_ms, self._ring[0].at + 1)
         self._ring.append(event)
@@ -402,21 +391,19 @@ class Hub:
         message: bytes,
         session_id: str,
         routing: SessionRouting,
-        expand: Callable[[bytes], bytes | None] | None = None,
     ) -> None:
         """Broadcast the JSON of a turn score, a session score or an alert, as in its topic.
 
-        It is not decoded, and not expanded unless a client gets it: a web process sees all messages
-        of all workers.
+        It is not decoded: a web process sees all messages of all workers.
         """
         match kind:
             case LiveEventKind.TURN:
-                self.broadcast(kind, message, session_id, routing, expand=expand)
+                self.broadcast(kind, message, session_id, routing)
             case LiveEventKind.SESSION:
                 about = {"team": routing.team, "domain": routing.domain, "channel": routing.channel}
                 named = {**about, "counsellors": routing.counsellors}
                 unnamed: dict[str, object] = {**about, "counsellors": []}
-                self.broadcast(kind, message, session_id, routing, named, unnamed, expand)
+                self.broadcast(kind, message, session_id, routing, named, unnamed)
             case _:
                 about = {"team": routing.team, "domain": routing.domain}
                 self.broadcast(kind, message, session_id, routing, about)

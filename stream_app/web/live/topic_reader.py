@@ -15,13 +15,10 @@ import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from msgspec import Struct
 
-from stream_app.contracts import compact, scores
-from stream_app.contracts.compact import ScoreReader
 from stream_app.contracts.framing import unframed
 from stream_app.contracts.interventions import Intervention, InterventionReceipt
 from stream_app.contracts.scores import AlertAction
 from stream_app.errors import RapportError
-from stream_app.store.sessions import bundles
 from stream_app.store.sessions.routing import SessionRouting, find_readable, read_routing
 from stream_app.store.stream.repository import Store
 from stream_app.web.live.live_hub import Hub, LiveEventKind
@@ -50,8 +47,6 @@ class _About(Struct, frozen=True, tag_field="type"):
     """What a message of the workers is about; the rest is passed on as it is."""
 
     session_id: str
-    v: int = 1
-    bundle: str = ""
 
 
 class _AboutTurn(_About, frozen=True, tag="turn_score"):
@@ -75,12 +70,11 @@ _KINDS: Final[Mapping[type[_About], LiveEventKind]] = {
 
 
 class _Scored(Struct, frozen=True):
-    """A message of a worker, not decoded; ``compact``: the bundle of one of version 2."""
+    """A message of a worker, not decoded."""
 
     kind: LiveEventKind
     session_id: str
     raw: bytes
-    compact: str | None = None
 
 
 class LogChanged(RapportError):
@@ -155,8 +149,6 @@ class TopicReader:
         self._options = options
         self._store = store
         self._declare = declare
-        self._manifests: dict[str, dict[str, Any]] = {}
-        self._scores = ScoreReader(self._manifests.__getitem__)
 
     async def run(self) -> None:
         """Read the topics, reconnecting whenever the broker or the database was unavailable."""
@@ -204,7 +196,6 @@ class TopicReader:
     async def _batch(self, consumer: AIOKafkaConsumer, cache: RoutingCache) -> None:
         fetched = await consumer.getmany(timeout_ms=500, max_records=BATCH)
         messages, oldest = self._decoded(fetched, cache)
-        messages = await self._readable(messages)
         if not fetched:
             self._hub.advance_while_idle()
         if not messages:
@@ -220,7 +211,6 @@ class TopicReader:
                     message.raw,
                     message.session_id,
                     session_routing,
-                    self._expanded if message.compact is not None else None,
                 )
             elif isinstance(message, AlertAction):
                 self._hub.broadcast_action(message, session_routing)
@@ -252,31 +242,7 @@ class TopicReader:
             return _action(value)
         raw = unframed(value)
         about = _about(raw)
-        bundle = about.bundle if about.v == compact.VERSION else None
-        return _Scored(_KINDS[type(about)], about.session_id, raw, bundle)
-
-    async def _readable(self, messages: list[_Scored | Action]) -> list[_Scored | Action]:
-        """The messages, without those of version 2 of a bundle that the database does not know.
-
-        Pages and the API's clients read version 1, for which the bundle's manifest is needed.
-        """
-        wanted = {m.compact for m in messages if isinstance(m, _Scored) and m.compact is not None}
-        for bundle in wanted - self._manifests.keys():
-            found = await asyncio.to_thread(bundles.one, self._store, bundle)
-            if found is not None:
-                self._manifests[bundle] = found.manifest
-        if unknown := wanted - self._manifests.keys():
-            log.warning("live.unknown_bundle", bundles=sorted(unknown))
-            return [m for m in messages if not isinstance(m, _Scored) or m.compact not in unknown]
-        return messages
-
-    def _expanded(self, compact_message: bytes) -> bytes | None:
-        """A message of version 2 in the form of version 1."""
-        try:
-            return scores.encode(self._scores.read(compact_message))
-        except msgspec.MsgspecError as problem:
-            log.warning("live.undecodable", problem=str(problem)[:100])
-            return None
+        return _Scored(_KINDS[type(about)], about.session_id, raw)
 
     async def _readmit(self, messages: list[_Scored | Action]) -> None:
         """Broadcast hidden sessions again if they can be read: consent was renewed.

@@ -4,7 +4,6 @@ __all__ = [
     "bisection",
     "broker_clock",
     "dead_letters",
-    "encoded_scores",
     "metrics",
     "processor",
     "record_decoder",

@@ -26,10 +26,10 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from stream_app.contracts import plausible
+from stream_app.contracts import plausible, scores
 from stream_app.contracts.events import Event, SessionEnd, Turn
 from stream_app.contracts.plausible import PlausibleTimes
-from stream_app.contracts.scores import Alert, Output
+from stream_app.contracts.scores import Alert
 from stream_app.core.pipeline.pipeline import UNHEARD, Pipeline, Received
 from stream_app.core.session.alerting import Alerting
 from stream_app.core.session.batch import BatchResult, ShadowScore
@@ -45,7 +45,6 @@ from stream_app.errors import (
 )
 from stream_app.store.stream.log_positions import StartOffsets, TopicPartition
 from stream_app.tracing.port import OFF, Tracing
-from stream_app.worker.batches.encoded_scores import EncodedScore, encode_full
 from stream_app.worker.batches.metrics import WorkerMetrics
 from stream_app.worker.batches.poison import as_contract_error, may_be_poison
 from stream_app.worker.batches.self_test import synthetic_session
@@ -152,7 +151,6 @@ class BatchProcessor:
         hide_withdrawn: bool = True,
         tracing: Tracing = OFF,
         keep_shadow: Callable[[Sequence[ShadowScore]], None] = lambda _: None,
-        encode: Callable[[Output, Pipeline], EncodedScore] = encode_full,
     ) -> None:
         self._pipeline = pipeline
         self._store = store
@@ -165,7 +163,6 @@ class BatchProcessor:
         self._hide_withdrawn = hide_withdrawn
         self._tracing = tracing
         self._keep_shadow = keep_shadow
-        self._encode = encode
         self._stored: dict[TopicPartition, int] = {}
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._first_seen: dict[int, float] = {}
@@ -611,8 +608,8 @@ class BatchProcessor:
             for output in outputs:
                 if output.session_id not in hidden:
                     key, trace = output.session_id.encode(), origins.find(output)
-                    encoded = self._encode(output, self._pipeline)
-                    yield Message(topic, key, encoded.value, encoded.kind, trace)
+                    kind = str(output.__struct_config__.tag)
+                    yield Message(topic, key, scores.encode(output), kind, trace)
             for session_id in self._withdrawn_now(result):
                 yield Message(topic, session_id.encode(), None)
 

@@ -8,7 +8,6 @@ __all__ = [
     "consumer",
     "publishing",
     "refusal",
-    "schema_registry",
     "topics",
     "watermarks",
 ]

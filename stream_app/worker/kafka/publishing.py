@@ -6,32 +6,23 @@ partition keep their order.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 from aiokafka.partitioner import DefaultPartitioner
 
 from stream_app.contracts.cloudevents import outgoing_headers
-from stream_app.contracts.framing import framed
 from stream_app.core.session.ports import Message
 
 _partition_of = DefaultPartitioner()
 
 
-NO_SCHEMA_IDS: Final[Mapping[str, int]] = MappingProxyType({})
-
-
-async def publish(
-    client: Any, messages: Sequence[Message], schema_ids: Mapping[str, int] = NO_SCHEMA_IDS
-) -> None:
+async def publish(client: Any, messages: Sequence[Message]) -> None:
     """Send the messages and wait until the brokers have acknowledged them.
 
     Args:
         client: a started ``aiokafka.AIOKafkaProducer``.
         messages: in order; each partition receives its messages in this order.
-        schema_ids: by topic; the values of these topics are framed (``contracts.framing``). Headers
-            are those of the bare value, so that a message has the same CloudEvents id.
 
     Raises:
         aiokafka.errors.KafkaError: the brokers refused some messages or could not be reached.
@@ -53,10 +44,9 @@ async def publish(
         if records is None:
             records = filling[place] = client.create_batch()
         headers = outgoing_headers(message.type, value) if message.type and value else []
-        schema_id = schema_ids.get(topic)
         record = {
             "key": key,
-            "value": value if value is None or schema_id is None else framed(schema_id, value),
+            "value": value,
             "timestamp": None,
             "headers": [*headers, *message.trace],
         }

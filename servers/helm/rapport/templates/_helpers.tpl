@@ -66,7 +66,6 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if include "rapport.kafkaTokens" .root }}{{ $names = append $names "kafkaOauthClientSecret" }}{{ end -}}
 {{- if include "rapport.kafkaTls" .root }}{{ $names = concat $names (list "kafkaCa" "kafkaCertificate" "kafkaKey" "kafkaKeyPassword") }}{{ end -}}
 {{- end -}}
-{{- if and (eq .component "worker") .root.Values.schemaRegistry.url }}{{ $names = concat $names (list "schemaRegistryPassword" "schemaRegistryCa" "schemaRegistryCertificate" "schemaRegistryKey" "schemaRegistryKeyPassword") }}{{ end -}}
 {{- if eq .component "web" }}{{ $names = append $names "databaseReadUrl" }}{{ end -}}
 {{- if and (eq .component "web") .root.Values.web.oidc.issuer }}{{ $names = append $names "oidcClientSecret" }}{{ end -}}
 {{- $used := dict -}}
@@ -107,7 +106,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- $set := dict "RAPPORT_LOG_FORMAT" "json" -}}
 {{- range $name, $value := $values.settings }}{{ $_ := set $set $name (include "rapport.text" $value) }}{{ end -}}
 {{- $own := dict "RAPPORT_DATABASE_URL" (include "rapport.databaseUrl" .root) -}}
-{{- $files := dict "databasePassword" "RAPPORT_DATABASE_PASSWORD_FILE" "databaseReadUrl" "RAPPORT_DATABASE_READ_URL_FILE" "masterKey" "RAPPORT_MASTER_KEY_FILE" "pseudonymKey" "RAPPORT_PSEUDONYM_KEY_FILE" "kafkaPassword" "RAPPORT_KAFKA_PASSWORD_FILE" "kafkaCa" "RAPPORT_KAFKA_CA_FILE" "kafkaCertificate" "RAPPORT_KAFKA_CERTIFICATE_FILE" "kafkaKey" "RAPPORT_KAFKA_KEY_FILE" "kafkaKeyPassword" "RAPPORT_KAFKA_KEY_PASSWORD_FILE" "kafkaOauthClientSecret" "RAPPORT_KAFKA_OAUTH_CLIENT_SECRET_FILE" "oidcClientSecret" "RAPPORT_OIDC_CLIENT_SECRET_FILE" "schemaRegistryPassword" "RAPPORT_SCHEMA_REGISTRY_PASSWORD_FILE" "schemaRegistryCa" "RAPPORT_SCHEMA_REGISTRY_CA_FILE" "schemaRegistryCertificate" "RAPPORT_SCHEMA_REGISTRY_CERTIFICATE_FILE" "schemaRegistryKey" "RAPPORT_SCHEMA_REGISTRY_KEY_FILE" "schemaRegistryKeyPassword" "RAPPORT_SCHEMA_REGISTRY_KEY_PASSWORD_FILE" -}}
+{{- $files := dict "databasePassword" "RAPPORT_DATABASE_PASSWORD_FILE" "databaseReadUrl" "RAPPORT_DATABASE_READ_URL_FILE" "masterKey" "RAPPORT_MASTER_KEY_FILE" "pseudonymKey" "RAPPORT_PSEUDONYM_KEY_FILE" "kafkaPassword" "RAPPORT_KAFKA_PASSWORD_FILE" "kafkaCa" "RAPPORT_KAFKA_CA_FILE" "kafkaCertificate" "RAPPORT_KAFKA_CERTIFICATE_FILE" "kafkaKey" "RAPPORT_KAFKA_KEY_FILE" "kafkaKeyPassword" "RAPPORT_KAFKA_KEY_PASSWORD_FILE" "kafkaOauthClientSecret" "RAPPORT_KAFKA_OAUTH_CLIENT_SECRET_FILE" "oidcClientSecret" "RAPPORT_OIDC_CLIENT_SECRET_FILE" -}}
 {{- range $name, $entry := $secrets -}}
 {{- if hasKey $files $name }}{{ $_ := set $own (index $files $name) (printf "%s/%s" $folder $entry.file) }}{{ end -}}
 {{- end -}}
@@ -145,15 +144,6 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if $values.files.rules }}{{ $_ := set $own "RAPPORT_RULES" "/etc/rapport/rules/rules.yaml" }}{{ end -}}
 {{- if $values.files.intents }}{{ $_ := set $own "RAPPORT_INTENTS" "/etc/rapport/intents/intents.yaml" }}{{ end -}}
 {{- if and $values.files.routes (eq .component "worker") }}{{ $_ := set $own "RAPPORT_BUNDLE_ROUTES" "/etc/rapport/routes/routes.yaml" }}{{ end -}}
-{{- end -}}
-{{- if eq .component "worker" -}}
-{{- with $values.schemaRegistry -}}
-{{- if .url -}}
-{{- $_ := set $own "RAPPORT_SCHEMA_REGISTRY_URL" .url -}}
-{{- $_ := set $own "RAPPORT_SCHEMA_REGISTRY_REGISTER" (.register | toString) -}}
-{{- with .username }}{{ $_ := set $own "RAPPORT_SCHEMA_REGISTRY_USERNAME" . }}{{ end -}}
-{{- end -}}
-{{- end -}}
 {{- end -}}
 {{- if and (eq .component "worker") $values.worker.gpu.enabled }}{{ $_ := set $own "RAPPORT_PROVIDER" "cuda" }}{{ end -}}
 {{- if has .component (list "web" "notifier") -}}
