@@ -497,7 +497,7 @@ def test_policies_open_the_ports_that_are_used_and_no_others(
         "tokens": {"": {53, 5432}, "worker": {9093, 9094, 443}, "web": {9093, 9094, 443}},
         "everything": {
             "": {53, 5432},
-            "worker": {9093, 9094, 9095, 4318, 8085},
+            "worker": {9093, 9094, 9095, 4318},
             "web": {9093, 9094, 9095, 8443, 4318},
             "notifier": {443, 587},
         },

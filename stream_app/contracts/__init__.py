@@ -5,6 +5,7 @@ Start at ``events.decode`` and ``scores.TurnScore``.
 
 __all__ = [
     "asyncapi",
+    "batch_body",
     "cloudevents",
     "events",
     "framing",

@@ -60,11 +60,7 @@ for part in PARTS:
 __all__ = [
     "STATIC",
     "add_error_pages",
-    "answers",
-    "asked_questions",
-    "band_chart",
-    "figures",
-    "formatting",
+    "analytics",
     "rendering",
     "router",
 ]
