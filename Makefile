@@ -115,7 +115,7 @@ train-env: $(TRAIN)/.installed ## Create .venv-train with torch, for models/ and
 test-models: test-training check-models ## Types and tests of models/ and export/
 
 test-training: train-env
-	$(NICE) $(TRAIN)/bin/python -m pytest -n $(TRAIN_JOBS) $(BY_SCOPE) tests/models tests/export
+	$(NICE) $(TRAIN)/bin/python -m pytest --timeout 1200 -n $(TRAIN_JOBS) $(BY_SCOPE) tests/models tests/export
 
 test-research: train-env ## Tests of research/: the published methods and the comparison
 	$(TRAIN)/bin/python -m pytest -n $(TRAIN_JOBS) $(BY_SCOPE) tests/research

@@ -29,6 +29,7 @@ from models.model.multiple_instance import (  # noqa: E402
     pool,
     replies_after,
 )
+from models.outcomes import evaluation  # noqa: E402
 from models.outcomes import folds as outcome_folds  # noqa: E402
 from models.outcomes.evaluation import (  # noqa: E402
     closing_scores,
@@ -420,7 +421,8 @@ def test_a_folds_outputs_for_a_session_were_not_trained_on_it() -> None:
         assert np.array_equal(seen["helpfulness"][rows], heard)
 
 
-def test_all_outcomes_are_measured_and_shipped() -> None:
+def test_all_outcomes_are_measured_and_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "REPEATS", 1)
     sessions = three_domains()
     folds = fold_models(sessions)
     found = collect(sessions, folds, {})
