@@ -27,7 +27,7 @@ test-fast test-slow test-services test-training: export OMP_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-fast test-slow test-services chaos fuzz properties soak test-models test-training test-research check check-models format docs release-notes schemas lock train-env folds evaluate research test-research train bundle reader nano bench benchmarks compare clean
+.PHONY: help install demo test test-fast test-slow test-services chaos gallery fuzz properties soak test-models test-training test-research check check-models format docs release-notes schemas lock train-env folds evaluate research test-research train bundle reader nano bench benchmarks compare clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -65,6 +65,9 @@ test-slow: $(DEV_STAMP) ## Whole services, browsers, fuzzing, soak, floods, emul
 test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs
 	$(BIN)/python -m pytest $(PARALLEL) --services tests/e2e tests/notifications/test_delivery.py tests/web/api tests/worker/test_codecs.py tests/worker/test_crash.py tests/worker/test_kafka_security.py tests/worker/test_topics.py tests/test_compose_kafka.py tests/chaos \
 	  --ignore=tests/web/api/test_document.py --ignore=tests/web/api/test_docs.py
+
+gallery: $(DEV_STAMP) ## Pictures of every page as each role sees it, in build/gallery
+	RAPPORT_GALLERY=build/gallery $(BIN)/python -m pytest -n 0 tests/web/browser/test_gallery.py
 
 chaos: $(DEV_STAMP) ## Run twenty long chaos runs (hours)
 	$(BIN)/python -m tests.chaos --seeds 1-20
