@@ -34,7 +34,7 @@ class Named(Protocol):
 
     @property
     def words(self) -> str:
-        """As in cards."""
+        """Words for cards."""
         ...
 
 
@@ -73,7 +73,7 @@ class Choice(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As in cards."""
+        """Words for cards."""
         if self.candidate is None:
             return "as shipped"
         disputes = f", disputes at {self.dispute_weight:g}" if self.dispute_weight else ""

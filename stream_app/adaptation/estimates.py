@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As in tables.
+        """Words for tables.
 
         >>> Estimate(-0.1234, -0.2, -0.05).words
         '-0.123 [-0.200, -0.050]'

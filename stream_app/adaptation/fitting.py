@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As in cards.
+        """Words for cards.
 
         >>> Candidate(Family.SHIFT, 3.0).words
         'shift, prior precision 3'
@@ -127,7 +127,7 @@ class Fit(NamedTuple):
         return softmax(logits)
 
     def recalibration(self, data: HeadData) -> Recalibration:
-        """As in a manifest."""
+        """The recalibration as a manifest has it."""
         weights: dict[str, list[list[float]]] = {}
         first = 0
         for name in self.inputs:

@@ -11,7 +11,7 @@ from stream_app.adaptation.fitting import HeadData
 from stream_app.adaptation.thresholds import fit_abstention
 
 MIN_RATERS: Final = 2
-"""With one rater the bundle would learn that person."""
+"""Fewest raters: from one alone the bundle would learn that person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class HeadResult(Generic[ModelT]):
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """The verdict in words."""
         if self.problem is not None:
             return self.problem
         if self.passes or self.validation is None:

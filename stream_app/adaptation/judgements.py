@@ -25,7 +25,7 @@ class Judgements(NamedTuple):
 
 
 def of_turns(judged: Judged, head: HeadSpec, turns: Sequence[JudgedTurn]) -> Judgements | None:
-    """Those of the turns that were judged for this head, with its labels; None without any."""
+    """Select the turns that were judged for this head, with its labels; None without any."""
     if head.dimension is Dimension.OUTCOME:
         return None
     own = [

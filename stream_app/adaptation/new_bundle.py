@@ -54,7 +54,7 @@ class Changes:
 
     @property
     def words(self) -> str:
-        """As in cards."""
+        """Words for cards."""
         if self.head_graph is None:
             return "Encoder and head graph are the parent's."
         return (

@@ -50,7 +50,7 @@ class OutcomeDefinition(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As on the command line."""
+        """Words for the command line."""
         return f"{self.risk}={self.kind}{self.sign}{self.limit:g}"
 
 

@@ -16,7 +16,7 @@ MIN_RATINGS: Final = 100
 GRID: Final = np.arange(-1.5, 1.51, 0.25)
 RIGHT_SHARE: Final = 0.90
 LARGEST_ABSTENTION: Final = 0.30
-"""As the shipped bundles were calibrated (``models.fit.calibrate``)."""
+"""The limit to which the shipped bundles were calibrated (``models.fit.calibrate``)."""
 
 
 def fit_offsets(

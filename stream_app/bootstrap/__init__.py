@@ -184,7 +184,7 @@ def pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
 def routed_pipeline(
     settings: Settings, scorer: "OnnxScorer"
 ) -> "tuple[Pipeline, Sequence[Refusal]]":
-    """As ``pipeline``, with the bundles of the routes file that were refused."""
+    """Build a ``pipeline``, and name the bundles of the routes file that were refused."""
     core = default_pipeline(settings, scorer)
     reloader = bundle_reloader(settings, scorer, core)
     reloader.start()

@@ -31,7 +31,7 @@ from stream_app.client.events import Sendable
 T = TypeVar("T")
 MAX_EVENTS: Final = 500
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""Of a request, as the service limits it."""
+"""Largest request body that the service accepts, in bytes."""
 EVENTS: Final = "/api/v1/events"
 SESSIONS: Final = "/api/v1/sessions"
 KEY_BUSY: Final = "urn:rapport:problem:key-busy"
@@ -80,7 +80,7 @@ class Batch(Struct, frozen=True):
 
     @property
     def headers(self) -> dict[str, str]:
-        """With the key as a string of a structured header."""
+        """Headers with the key as a string of a structured header."""
         return {"Content-Type": "application/json", "Idempotency-Key": f'"{self.key}"'}
 
 

@@ -8,7 +8,7 @@ _READ: Final = frozenset(b'{["')
 
 
 def without_mark(raw: bytes) -> bytes:
-    r"""Without the byte order mark of UTF-8.
+    r"""Remove the byte order mark of UTF-8.
 
     >>> without_mark(b"\xef\xbb\xbf{}"), without_mark(b"{}")
     (b'{}', b'{}')
@@ -17,7 +17,7 @@ def without_mark(raw: bytes) -> bytes:
 
 
 def as_utf8(raw: bytes) -> bytes:
-    r"""In UTF-8 without a mark, if it is in UTF-16 or UTF-32; anything else as it is.
+    r"""Recode UTF-16 or UTF-32 as UTF-8 without a mark; leave anything else as it is.
 
     JSON begins with ASCII, so zero bytes at the start tell its encoding (RFC 4627, section 3).
 

@@ -58,7 +58,7 @@ class Kappa:
 
     @property
     def words(self) -> str:
-        """As shown on pages.
+        """Words for pages.
 
         >>> Kappa(120, 0.71, 0.62, 0.8).words
         'κ 0.71 [0.62, 0.80], n 120'

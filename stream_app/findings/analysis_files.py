@@ -30,7 +30,7 @@ COLUMNS: Final = (
     "bundle",
     "problem",
 )
-"""Of the CSV file: estimates and points of curves, told apart by ``part``."""
+"""Columns of the CSV file: estimates and points of curves, told apart by ``part``."""
 OF_ESTIMATES: Final = ("Measure", "Group", "Estimate", "Value", "95 %", "Unit", "n", "People", "p")
 
 

@@ -20,7 +20,7 @@ class CriterionAgreement:
 
 
 def of_double_reviews(store: Store, scope: Scope) -> list[CriterionAgreement]:
-    """By criterion, over all double reviews that both people have signed off.
+    """Agreement by criterion over all double reviews that both people have signed off.
 
     Criteria whose question or scale was changed are separate.
     """

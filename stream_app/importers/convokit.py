@@ -121,7 +121,7 @@ def _placed(session: Sequence[_Utterance]) -> Iterator[tuple[int, bytes]]:
 
 
 def _in_time(session: Sequence[_Utterance]) -> list[tuple[_Utterance, float]]:
-    """By time; an utterance without one follows the one before it in the file."""
+    """Order by time; an utterance without one follows the one before it in the file."""
     timed: list[tuple[_Utterance, float]] = []
     if all(utterance.at is None for utterance in session):
         return [(utterance, UNTIMED + n) for n, utterance in enumerate(session)]

@@ -16,7 +16,7 @@ from stream_app.importers.imported import People, Report, Skipped
 PAUSE: Final = 5.0
 """Seconds before a server that does not answer is asked again."""
 PAGES: Final = 100
-"""Of 500 messages that a bridge reads of a room after it was away."""
+"""Most pages of 500 messages that a bridge reads of a room after it was away."""
 MISCONFIGURED: Final = (401, 403, 404)
 """Refusals that are about the token or the URL, and not about one message."""
 

@@ -18,7 +18,7 @@ _WORD: Final = re.compile(r"\S+")
 
 @cache
 def fits_default_bundle() -> Fits:
-    """Of the default bundle's encoder."""
+    """Whether the text fits the default bundle's encoder."""
     bundle = load(DEFAULT_BUNDLE)
     tokens = bundle.manifest.encoder.max_tokens
     tokenizer = TextTokenizer(bundle.file(bundle.manifest.tokenizer.file), tokens)

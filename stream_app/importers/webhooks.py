@@ -30,7 +30,7 @@ from stream_app.importers.matrix_bridge import MISCONFIGURED
 MAX_AGE: Final = 300.0
 """Seconds; an older signature may be a recorded one."""
 MAX_BYTES: Final = 1024 * 1024
-"""Of a delivery."""
+"""Largest delivery, in bytes."""
 FORM: Final = "application/x-www-form-urlencoded"
 
 

@@ -24,14 +24,14 @@ from stream_app.inference.adaptations import Adaptation
 T = TypeVar("T")
 FORMAT: Final = 2
 ADAPTED_FORMAT: Final = 3
-"""Of bundles with adaptations, which a release that ignores them must not read."""
+"""Format of bundles with adaptations, which a release that ignores them must not read."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MANIFEST: Final = "bundle.json"
 SHIPPED: Final = Path(__file__).parents[1] / "bundles"
 """Contains a folder for each bundle shipped with Rapport."""
 DEFAULT_BUNDLE: Final = SHIPPED / "default"
 LANGUAGES: Final = ("en",)
-"""Of manifests that name none: all were trained on the English corpora of ``models.data``."""
+"""Languages of manifests that name none: all were trained on English corpora (``models.data``)."""
 
 
 class RationaleSpec(Struct, frozen=True):

@@ -25,9 +25,9 @@ from stream_app.inference.providers import Graph, open_session, provider_in_use
 from stream_app.inference.tokenizer import Tokens
 
 CPU_BATCH: Final = BatchLimits(tokens=256, padding=16)
-"""Per thread; measured: this size keeps a core busy, larger batches only add padding."""
+"""Limits for each thread: this size keeps a core busy, and larger batches only add padding."""
 CPU_PACKED: Final = BatchLimits(tokens=256, padding=128)
-"""For encoders that pack their tokens, where only attention computes padding."""
+"""Limits for encoders that pack their tokens, where only attention computes padding."""
 CUDA_ROWS: Final = (1, 8, 32, 128)
 CUDA_TOKENS: Final = (16, 32, 48, 64, 128)
 """Widths of batches, besides the encoder's maximum."""

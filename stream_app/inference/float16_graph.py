@@ -25,7 +25,7 @@ OPSET: Final = 17
 IR_VERSION: Final = 8
 PRODUCTS: Final = ("MatMulIntegerToFloat", "MatMul", "Gemm")
 ATTENTION_PRODUCTS: Final = 4
-"""Of a layer: query, key, value and output; two more follow."""
+"""Products of a layer's attention: query, key, value and output; two more follow."""
 LAYER_PRODUCTS: Final = 6
 
 
@@ -145,7 +145,7 @@ class _Source:
         )
 
     def answers(self) -> dict[str, tuple[Linear, Linear]]:
-        """By output of a reader: its two products, the last with logits of no and yes."""
+        """The two products of each reader output, the last with logits of no and yes."""
         found = {}
         for output in self._graph.output:
             joined = self._makers[output.name]
@@ -211,7 +211,7 @@ class _Source:
         return node
 
     def _head_size(self, softmax: NodeProto) -> int:
-        """From the factor of the scores, its inverse square root."""
+        """Find the head's size from the factor of the scores, its inverse square root."""
         scores = self._back(softmax.input[0], ("Mul",))
         factor = float(self.array(next(n for n in scores.input if n in self._constants)))
         return round(factor**-2)
@@ -443,7 +443,7 @@ class _Reader(_Graph):
         return self.cast(self.node("GreaterOrEqual", place, limit), TensorProto.FLOAT)
 
     def normal32(self, x: str, norm: Norm) -> str:
-        """As ``normal``, in float32."""
+        """Cast to float32 what ``normal`` gives."""
         return self.node(
             "LayerNormalization",
             x,

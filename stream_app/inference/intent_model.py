@@ -24,7 +24,7 @@ Encode = Callable[[Sequence[str]], Sequence[bytes]]
 """Computes the vectors of texts, as in ``core.window.WindowTurn``."""
 
 PENALTY: Final = 1.0
-"""Of the ridge regression, in mean eigenvalues of the examples' scatter matrix.
+"""Penalty of the ridge regression, in mean eigenvalues of the examples' scatter matrix.
 
 Of 0.3, 1, 3, 10 and 30 the one with the best leave-one-out average precision over the shipped
 service intents, as a mean of both shipped bundles (``python -m models.intents penalty``).

@@ -70,7 +70,7 @@ class IntentComparer:
         return self.nearest(units([vector])[0], name, without=without)
 
     def nearest(self, unit: Floats, name: str, *, without: str = "") -> tuple[str, float]:
-        """As ``nearest_example``, of a turn's ``units`` [hidden]."""
+        """The ``nearest_example`` to a turn's ``units`` [hidden]."""
         column = self.intents.names.index(name)
         texts = self.sentences.texts
         rows = [

@@ -25,7 +25,7 @@ CUDA_GRAPHS: Final = ({"enable_cuda_graph": "1"}, *CUDA_PLAIN)
 """Fails for graphs whose launches ONNX Runtime cannot record; retried without."""
 NO_FALLBACK: Final = "session.disable_cpu_ep_fallback"
 REFUSED: Final = "assigned to the default CPU EP"
-"""From ONNX Runtime's message."""
+"""Words of ONNX Runtime's message."""
 MEBIBYTE: Final = 1 << 20
 
 ort.disable_telemetry_events()  # some builds send telemetry

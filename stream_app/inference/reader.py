@@ -23,11 +23,11 @@ from stream_app.inference.provider_choice import FIRST_DEVICE, CudaDevice, Provi
 from stream_app.inference.providers import Graph, open_session, provider_in_use
 
 READER_BATCH = BatchLimits(tokens=256, padding=16)
-"""Per thread, as for the encoder."""
+"""Limits for each thread, as for the encoder."""
 CUDA_TOKENS: Final = (32, 64, 96, 128, 192)
 """Widths of batches, besides the reader's maximum."""
 CUDA_MULTIPLE: Final = 8
-"""Of which the maximum is made a multiple, because the device computes in tiles."""
+"""The maximum is made a multiple of this, because the device computes in tiles."""
 STEPS = 1024
 """Logits are rounded to so many steps of 1, because sums differ in their last bits by batch."""
 _TOKEN = np.dtype("<u2")

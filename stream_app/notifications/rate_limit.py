@@ -22,7 +22,7 @@ HOUR: Final = timedelta(hours=1)
 
 
 class QuietHours(Struct, frozen=True):
-    """From ``begin`` to ``end`` in the time zone; across midnight if ``end`` is earlier.
+    """Hours from ``begin`` to ``end`` in the time zone; across midnight if ``end`` is earlier.
 
     When the clocks change they are one span, as a shift of a rota: a repeated hour does not end
     them, begin them again and end them twice.

@@ -22,7 +22,7 @@ _DAY: Final = timedelta(days=1)
 
 
 class WeeklyShift(Struct, frozen=True):
-    """From ``begin`` on each of these days, until the next ``end``; at most 24 hours.
+    """A shift from ``begin`` on each of these days until the next ``end``; at most 24 hours.
 
     ``days``: numbers of weekdays, Monday is 0.
     """
@@ -34,7 +34,7 @@ class WeeklyShift(Struct, frozen=True):
 
 
 class DatedShift(Struct, frozen=True):
-    """From ``begin`` to ``end``, without a zone."""
+    """A shift from ``begin`` to ``end``, without a zone."""
 
     target: str
     begin: datetime

@@ -33,13 +33,13 @@ class Mapped(Struct, frozen=True):
         return [self.span(start, end) for start, end in spans]
 
     def without(self, spans: Iterable[Span]) -> "Mapped":
-        """Without these characters of ``text``; the spans ascend and do not overlap."""
+        """Remove these characters of ``text``; the spans ascend and do not overlap."""
         return self.changed((start, end, "") for start, end in spans)
 
     def replaced(
         self, pattern: re.Pattern[str], new: str | Callable[[re.Match[str]], str]
     ) -> "Mapped":
-        """With another text for each match of a pattern; all of it lies where the match lies."""
+        """Put another text for each match of a pattern; all of it lies where the match lies."""
         return self.changed(
             (*match.span(), new if isinstance(new, str) else new(match))
             for match in pattern.finditer(self.text)
@@ -55,7 +55,7 @@ class Mapped(Struct, frozen=True):
         )
 
     def changed(self, changes: Iterable[tuple[int, int, str]]) -> "Mapped":
-        """With other texts for these characters of ``text``: start, end and the text for each."""
+        """Put other texts for these characters of ``text``: start, end and the text for each."""
         parts: list[str] = []
         places: list[Span] = []
         own = self.places

@@ -44,24 +44,24 @@ _NESTED: Final = 3
 
 
 def decoded(text: Mapped) -> Mapped:
-    """With characters for HTML's entities, also if they were escaped repeatedly."""
+    """Decode HTML's entities, also if they were escaped repeatedly."""
     return text.replaced(_ENTITY, lambda match: html.unescape(f"&{match['name']};"))
 
 
 def without_board_quotes(text: Mapped) -> Mapped:
-    """With ``QUOTE`` for what stands between ``[quote]`` and ``[/quote]``."""
+    """Put ``QUOTE`` for what stands between ``[quote]`` and ``[/quote]``."""
     return text.replaced(_BOARD_QUOTE, QUOTE) if "[" in text.text else text
 
 
 def without_tags(text: Mapped, *, quotes: bool = True) -> Mapped:
-    """Without HTML tags; without ``quotes``, ``QUOTE`` stands for each element that quotes."""
+    """Remove HTML tags; without ``quotes``, put ``QUOTE`` for each element that quotes."""
     if "<" not in text.text:
         return text
     return text.changed(_tags(text.text, quotes=quotes))
 
 
 def without_emphasis(text: Mapped) -> Mapped:
-    """Without Markdown's marks of emphasis, and with a link's words alone."""
+    """Remove Markdown's marks of emphasis, and keep a link's words alone."""
     for pattern in (_LINK, *[_EMPHASIS] * _NESTED):
         text = text.without(chain.from_iterable(map(_marks, pattern.finditer(text.text))))
     return text

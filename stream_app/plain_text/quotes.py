@@ -55,7 +55,7 @@ class _Line(NamedTuple):
 
 
 def without_quotes(text: Mapped) -> Mapped:
-    """Without what the speaker only quotes, and without signatures.
+    """Remove what the speaker only quotes, and signatures.
 
     A long text of one line has lost its line breaks: only its beginning may be quoted.
     """

@@ -62,7 +62,7 @@ def _read(name: str) -> frozenset[str]:
 
 
 def _folded(names: Iterable[str]) -> frozenset[str]:
-    """With each name as it is typed without accents, too."""
+    """Add each name as it is typed without accents."""
     listed = frozenset(names)
     return listed | {plain(name) for name in listed}
 

@@ -99,14 +99,14 @@ def _introductions(text: str, words: Lexicon) -> Iterator[Span]:
 
 
 def _may_be_called(_: str, found: Token, words: Lexicon) -> bool:
-    """After "my name is": any capitalised word; in lower case names and unknown words."""
+    """Accept after "my name is" any capitalised word; in lower case names and unknown words."""
     if found.capital or found.key in words.given or found.key in words.word_names:
         return True
     return len(found.key) > 2 and not is_known(found.key, words)
 
 
 def _is_name(_: str, found: Token, words: Lexicon) -> bool:
-    """After "call me": not what is an English word and no name."""
+    """Accept after "call me" what is not an English word and no name."""
     if found.key in words.given:
         return True
     if found.key in words.word_names:
@@ -115,7 +115,7 @@ def _is_name(_: str, found: Token, words: Lexicon) -> bool:
 
 
 def _is_introduced(text: str, found: Token, words: Lexicon) -> bool:
-    """After "I'm" and "this is", where feelings are more frequent than names."""
+    """Accept names after "I'm" and "this is", where feelings are more frequent."""
     if found.key in words.given:
         return found.capital or found.key in words.english_given or len(found.key) > 4
     if not found.capital:

@@ -33,7 +33,7 @@ _OF_PLACE = re.compile(
 )
 _NO_NAMES: Final = vocabulary("places", "no_names")
 _MOST_WORDS: Final = 3
-"""Of a town's name."""
+"""Longest town name, in words."""
 _IN: Final = vocabulary("places", "in")
 _LIVING = re.compile(
     r"\b(?:(?:live|lives|lived|living|stay|staying|stayed|grew up|born|raised|based|stuck|moved"

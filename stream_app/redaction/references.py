@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
     re.IGNORECASE,
 )
 _FEWEST_DIGITS: Final = 3
-"""Of a number that is called "case 123" and not "case number 1"."""
+"""Fewest digits of a number that is called "case 123" and not "case number 1"."""
 _PLATES = re.compile(
     r"(?<![\w-])(?:"
     r"[A-Z]{2}\d{2} ?[A-Z]{3}"  # GB

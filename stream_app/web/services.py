@@ -25,10 +25,10 @@ from stream_app.work.desk import Desk
 
 EVENTS_PER_SECOND: Final = 2_000
 EVENTS_AT_ONCE: Final = 40_000
-"""Of an account over HTTP: programs that catch up after an outage send faster for a while."""
+"""Limits of an account over HTTP: programs that catch up after an outage send faster."""
 CHECKS_PER_SECOND: Final = 2
 CHECKS_AT_ONCE: Final = 40
-"""Of drafts of alert rules, which are checked while somebody types."""
+"""Limits of checks of drafts of alert rules, which are made while somebody types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from stream_app.store.accounts.people import PersonError
 MIN_CHARS: Final = 12
 MAX_CHARS: Final = 256
 MIN_SCORE: Final = 3
-"""Of 0 to 4: more than 10^8 guesses for somebody who knows common passwords and patterns."""
+"""Lowest score, of 0 to 4: more than 10^8 guesses by who knows common passwords and patterns."""
 ESTIMATED_CHARS: Final = 72
 """The estimate takes quadratic time."""
 SERVICE_WORDS: Final = ("rapport", "empathy", "counselling", "counseling", "counsellor")

@@ -10,12 +10,12 @@ from stream_app.store.work.calibration_samples import CalibrationSample
 
 
 def session_for(person: Person, card: SessionCard) -> SessionCard:
-    """Without pseudonyms for an analyst, and without words for who may not read text."""
+    """Remove pseudonyms for an analyst, and words for who may not read text."""
     if person.role is PersonRole.ANALYST:
         card = replace(card, counsellors=[])
     return card if person.reads_transcripts else replace(card, end_reason=None)
 
 
 def sample_for(person: Person, sample: CalibrationSample) -> CalibrationSample:
-    """Without the name of who drew it for an analyst."""
+    """Remove the name of who drew the sample, for an analyst."""
     return replace(sample, person=HIDDEN_NAME) if person.role is PersonRole.ANALYST else sample

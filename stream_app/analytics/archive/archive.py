@@ -166,7 +166,7 @@ def _month_of(file: Path) -> date:
 
 
 def _aligned(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
-    """With all columns; those that a bundle lacks are null."""
+    """Add the columns that a bundle lacks, as nulls."""
     if batch.schema.equals(wanted):
         return batch
     arrays = [

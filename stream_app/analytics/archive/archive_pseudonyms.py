@@ -25,7 +25,7 @@ COLUMNS: Final = ("speaker", "counsellor", "client")
 
 
 def rotate(store: Store, source: KeySource, folder: Path) -> int:
-    """As ``pseudonym_key.rotate``, with the archive's files; the number of pseudonyms.
+    """Rotate as ``pseudonym_key.rotate`` does, and in the archive; return how many pseudonyms.
 
     Zero if an interrupted rotation only had to be finished.
 

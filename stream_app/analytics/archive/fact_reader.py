@@ -46,11 +46,11 @@ class Facts:
 
     @property
     def dialect(self) -> Dialect:
-        """Of the database."""
+        """The database's dialect."""
         return DIALECTS[self.connection.dialect.name]
 
     def manifests(self) -> list[dict[str, Any]]:
-        """Of the bundles that have scored, in the views' order."""
+        """Manifests of the bundles that have scored, in the views' order."""
         query = sa.select(bundles.c.manifest).order_by(bundles.c.bundle)
         return list(self.connection.scalars(query))
 

@@ -59,7 +59,7 @@ def analyse(frames: Frames, context: Context, *, seed: int = 1) -> Analysis:
 
 
 def corrected(estimates: list[Estimate]) -> list[Estimate]:
-    """With Holm's correction over all that have a p-value."""
+    """Apply Holm's correction over all that have a p-value."""
     tested = [place for place, each in enumerate(estimates) if each.p is not None]
     adjusted = dict(zip(tested, holm([estimates[p].p or 0.0 for p in tested]), strict=True))
     return [replace(each, p_adjusted=adjusted.get(place)) for place, each in enumerate(estimates)]
@@ -79,7 +79,7 @@ def turn_table(frames: Frames) -> pd.DataFrame:
 
 
 def intents_of(table: pd.DataFrame) -> dict[str, pd.Series]:
-    """By "head: label", whether each turn has it; empty where the head abstained.
+    """Whether each turn has a label, by "head: label"; empty where the head abstained.
 
     Levels of a mechanism count as one intent from level 1 on.
     """
@@ -154,7 +154,7 @@ def _outcomes(
 
 
 def spearman(some: pd.DataFrame, seed: int) -> tuple[float, float, float]:
-    """Of ``share`` and ``stars`` with a percentile interval from a bootstrap over counsellors."""
+    """Correlate ``share`` and ``stars``; percentile interval, bootstrap over counsellors."""
     ranks = np.column_stack([stats.rankdata(some["share"]), stats.rankdata(some["stars"])])
     rows, _ = pd.factorize(some["counsellor"])
     count = int(rows.max()) + 1

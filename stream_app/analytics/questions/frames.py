@@ -224,7 +224,7 @@ def _within(
 def _archived_within(
     scope: Scope, since: datetime | None, until: datetime | None
 ) -> sa.ColumnElement[bool]:
-    """As ``_within``, of archived sessions."""
+    """Select archived sessions as ``_within`` selects stored ones."""
     index = archived_sessions.c
     found = [sa.true(), *_archived_scope(scope)]
     if since is not None:

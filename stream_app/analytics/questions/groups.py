@@ -140,7 +140,7 @@ def _point(place: float, label: str, row: pd.Series) -> Point:
 
 
 def _hidden(rows: Sequence[pd.DataFrame], bins: Sequence[float]) -> set[tuple[int, int]]:
-    """Of a table of groups by bins; the last row and column are totals."""
+    """Hide small cells of groups by bins; the last row and column are totals."""
     cells = {}
     for row, some in enumerate(rows):
         by_bin = {place: size_of(part) for place, part in some.groupby("bin")}

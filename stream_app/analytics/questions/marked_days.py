@@ -33,7 +33,7 @@ class MarkedDay:
 
     @property
     def words(self) -> str:
-        """For a list below a chart.
+        """The marked day in words, for a list below a chart.
 
         >>> MarkedDay(date(2026, 3, 2), "training", "Reflective listening", "north").words
         'training “Reflective listening” (team north)'

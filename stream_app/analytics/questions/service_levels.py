@@ -59,7 +59,7 @@ PLACEBO: Final = "share of other dates with a change as clear"
 APART: Final = "difference of the slopes before the date"
 TYPICAL: Final = "mean"
 FEWEST_WEEKS: Final = 12
-"""With a session or alert, on each side of the date."""
+"""Fewest weeks with a session or alert on each side of the date."""
 EVERY: Final = 4
 """Weeks from one of the other dates to the next."""
 FAR: Final = 8

@@ -71,7 +71,7 @@ def cohorts(
     year: int | None = None,
     team: str = ALL,
 ) -> list[Curve]:
-    """By reporting month, one curve for each joining year and bundle.
+    """Curves by reporting month, one for each joining year and bundle.
 
     ``year``: only this one; ``team``: a name or ``ALL``.
     """

@@ -43,7 +43,7 @@ INTERVAL: Final = timedelta(minutes=10)
 LOCK: Final = "rollups_lock"
 _OF_SESSIONS: Final = (rollup_turns, rollup_sessions)
 REBUILD_FROM: Final = 50_000
-"""From so many marks on, as after a bulk import, a rebuild is faster."""
+"""Number of marks from which a rebuild is faster, as after a bulk import."""
 
 
 def update(store: Store) -> Iterator[int]:

@@ -108,7 +108,7 @@ class Check:
 
 
 class Tally:
-    """Of ``n`` intervals, how many held the truth, and excluded 0.
+    """Counts of ``n`` intervals: how many held the truth, and how many excluded 0.
 
     ``refused``: platforms without an estimate.
     """
@@ -357,7 +357,7 @@ def _computed(
 
 
 def table(found: Mapping[Key, Tally]) -> str:
-    """As Markdown."""
+    """The table as Markdown."""
     lines = [
         "| estimator | world | truth | no estimate | mean estimate | 95 % interval holds it "
         "| p < 0.05 |",

@@ -41,7 +41,7 @@ RATING: Final = 2.6
 ALERT_LOGIT: Final = -1.4
 ACKNOWLEDGE_LOG_MINUTES: Final = 2.3
 LENGTH_ELASTICITY: Final = 0.3
-"""Of likes and replies: longer texts get more of both, and have higher levels (a confounder)."""
+"""Longer texts get more likes and replies and have higher levels (a confounder)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def _busy(world: World) -> Any:
 
 
 def _thinned(world: World, frame: pd.DataFrame) -> pd.DataFrame:
-    """Without the sessions that a change of the volume or a missing week takes away."""
+    """Take away the sessions of a lower volume or a missing week."""
     draw = _own_draw(world, 4)
     most = max(world.volume, 1.0)
     share = np.where(_since(frame["month"], world.training) > 0, world.volume / most, 1 / most)
@@ -325,7 +325,7 @@ def _aggregates(
 
 
 def _with_clients(turns: pd.DataFrame, sessions: pd.DataFrame, draw: Any) -> pd.DataFrame:
-    """With a client turn before each counsellor turn."""
+    """Add a client turn before each counsellor turn."""
     client = turns[["session_id", "bundle", "occurred_at", "seq", "row"]].copy()
     client["seq"] = client["seq"] - 1
     opens = client["seq"] == 0

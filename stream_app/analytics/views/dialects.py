@@ -102,7 +102,7 @@ class PostgreSQL:
         return f"CASE jsonb_typeof({column}) WHEN 'array' THEN jsonb_array_length({column}) END"
 
     def contains(self, column: str, value: str) -> str:
-        """As the operator ``?``, which drivers take for a parameter."""
+        """The operator ``?`` as a function, because drivers take it for a parameter."""
         return f"jsonb_exists({column}, {literal(value)})"
 
     def date(self, column: str) -> str:
@@ -179,7 +179,7 @@ class SQLite:
         return f"date({column})"
 
     def seconds(self, start: str, end: str) -> str:
-        """By Julian days, to the millisecond."""
+        """Seconds from Julian days, to the millisecond."""
         return f"round((julianday({end}) - julianday({start})) * 86400.0, 3)"
 
     def dates(self) -> str:

@@ -48,7 +48,7 @@ def insert_all(connection: Connection) -> None:
 
 
 def insert_some(connection: Connection, session_ids: Sequence[str]) -> None:
-    """Those of these sessions that have ended."""
+    """Insert those of these sessions that have ended."""
     dialect = DIALECTS[connection.dialect.name]
     if not session_ids:
         return
@@ -86,7 +86,7 @@ def _sessions_statement(dialect: Dialect) -> str:
 
 
 def _turns_statement(dialect: Dialect) -> str:
-    """As ``_sessions_statement``: sums over the final scores of a session, bundle and role."""
+    """Sum the final scores of a session, bundle and role, as ``_sessions_statement`` does."""
     date = dialect.date("s.started_at")
     sums = dict(_sums(dialect))
     columns = {

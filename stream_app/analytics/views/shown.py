@@ -12,7 +12,7 @@ _BOOLEAN, _DATE = Kind.BOOLEAN, Kind.DATE
 ALL: Final = "all"
 NONE: Final = "not stated"
 Z: Final = 1.959964
-"""Of a 95 % interval."""
+"""Quantile of a 95 % interval."""
 
 
 def all_shown(dialect: Dialect) -> list[View]:

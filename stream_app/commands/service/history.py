@@ -23,11 +23,11 @@ from stream_app.store.stream.repository import Store
 
 MONTHS: Final = 6
 DAYS: Final = 184
-"""Those months, and no session in the future."""
+"""Length of the history; no session lies in the future."""
 PREFIX: Final = "synthetic"
-"""Of session ids."""
+"""Prefix of synthetic session ids."""
 LINKED: Final = "counsellor-0001"
-"""Of ``DEMO_TEAM``; becomes the demo's counsellor."""
+"""A counsellor of ``DEMO_TEAM`` who becomes the demo's counsellor."""
 
 
 def run(settings: Settings) -> int:

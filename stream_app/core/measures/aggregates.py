@@ -416,7 +416,7 @@ def _evidence(settled: Totals, latest: list[Contribution]) -> dict[str, Evidence
 
 
 def _summed(items: list[Parts]) -> tuple[dict[str, int], dict[str, int]]:
-    """By name, the sum of the turns' evidence and the number of turns that have it."""
+    """Sum the turns' evidence by name, and count the turns that have it."""
     names = items[0][0] if items else ()
     if all(item[0] == names for item in items):  # nearly always: the bundle's heads
         columns = zip(*[numbers for _, numbers in items], strict=True)

@@ -19,7 +19,7 @@ CRISIS: Final = "crisis_language"
 LISTED: Final = 1.0
 """The value of a turn in which the list finds a phrase."""
 THRESHOLD: Final = 0.5
-"""From this value a turn counts; a crisis probe's bias is chosen for it."""
+"""Smallest value that counts a turn; a crisis probe's bias is chosen for it."""
 LETTERS: Final = 2
 NEGATION_REACH: Final = 80
 """Characters before a phrase in which a negation counts."""

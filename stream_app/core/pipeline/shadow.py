@@ -21,7 +21,7 @@ from stream_app.core.session.restrictions import without_restricted
 SESSIONS_KEPT: Final = 2000
 """Sessions whose vectors a shadow with another encoder remembers, the latest ones."""
 TURNS_KEPT: Final = 64
-"""Of each, at most so many of the latest turns."""
+"""Most turns kept of a session, the latest ones."""
 
 
 class Shadow:

@@ -117,7 +117,7 @@ class _File(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Scorecards = Mapping[str, Scorecard]
-"""By name, in the order of the file; the first one is the default."""
+"""Scorecards by name, in the order of the file; the first one is the default."""
 
 
 def parse(raw: bytes, name: str) -> Scorecards:

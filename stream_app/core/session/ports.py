@@ -128,13 +128,13 @@ class SessionStore(Protocol):
         """The stored states of these sessions, in this order; unknown ones are left out."""
 
     def find_erased(self, session_ids: Sequence[str]) -> set[str]:
-        """Those of some sessions that were erased: nothing of them is stored again."""
+        """Find the erased ones of some sessions: nothing of them is stored again."""
 
     def find_withdrawn(self, session_ids: Sequence[str]) -> dict[str, str | None]:
-        """Those of some sessions whose consent was withdrawn, with the newest wording's version."""
+        """Find those whose consent was withdrawn, with the newest wording's version."""
 
     def find_begun(self, session_ids: Sequence[str]) -> dict[str, Origin]:
-        """Those of some sessions that have a turn, with what their turns state."""
+        """Find those that have a turn, with what their turns state."""
 
     def erasures_since(self, moment: datetime) -> bool:
         """Whether any session was erased since then, by the clock of the erasing machine."""

@@ -33,7 +33,7 @@ from stream_app.findings.feedback.judgements import (
 )
 
 MIN_TURNS: Final = 3
-"""With fewer scored turns there is neither strength nor suggestion."""
+"""Fewest scored turns for a strength or a suggestion."""
 MAX_QUOTES: Final = 2
 MAX_QUOTE: Final = 160
 MAX_TURNS_NAMED: Final = 3

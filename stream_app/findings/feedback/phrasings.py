@@ -49,5 +49,5 @@ _SERVICE: Final = {
 
 
 def phrasings(mechanism: str, domain: Domain | None) -> tuple[str, ...]:
-    """At least two phrasings of a mechanism."""
+    """Phrasings of a mechanism, at least two."""
     return (_SERVICE if domain is Domain.CUSTOMER_SERVICE else _SUPPORT)[mechanism]

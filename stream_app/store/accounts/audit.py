@@ -18,7 +18,7 @@ from stream_app.store.stream.repository import Store
 
 ORDER = "audit"
 UNLOCKED_TRIES: Final = 3
-"""Before the head is locked, so that a writer gets its turn among many."""
+"""Tries before the head is locked, so that a writer gets its turn among many."""
 _table = tables.audit_subjects
 _QUERY = (
     sa.select(audit, _table.c.kind, _table.c.value)

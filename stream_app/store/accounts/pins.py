@@ -9,7 +9,7 @@ from stream_app.store.database.tables import pins
 from stream_app.store.stream.repository import Store
 
 MOST: Final = 100
-"""Per person; the oldest pins give way."""
+"""Most pins of a person; the oldest give way."""
 _OF_PERSON: Final = sa.select(pins.c.session_id).where(pins.c.person == sa.bindparam("of"))
 
 

@@ -15,7 +15,7 @@ from stream_app.store.database.tables import saved_views
 from stream_app.store.stream.repository import Store
 
 MOST: Final = 50
-"""Per person."""
+"""Most views of a person."""
 MAX_NAME: Final = 100
 MAX_QUERY: Final = 2000
 

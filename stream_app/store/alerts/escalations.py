@@ -120,7 +120,7 @@ class Escalations:
         )
 
     def find_suppressions(self, found: Sequence[DueAlert], now: datetime) -> dict[str, Suppression]:
-        """By episode: mutes, acknowledgements and manual resolutions."""
+        """Find mutes, acknowledgements and manual resolutions, by episode."""
         with self._store.reading() as connection:
             return find_suppressions(connection, found, now)
 

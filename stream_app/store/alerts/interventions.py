@@ -131,7 +131,7 @@ def leader(oldest_first: Iterable[InterventionRead]) -> TakenOver | None:
 
 
 def taken_over(store: Store, session_ids: Iterable[str]) -> dict[str, TakenOver]:
-    """Those of these sessions that a supervisor has taken over and not handed back."""
+    """Select those of these sessions that a supervisor has taken over and not handed back."""
     with store.reading() as connection:
         return _leaders(connection, list(session_ids))
 

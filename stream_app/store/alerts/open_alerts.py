@@ -49,7 +49,7 @@ class OpenAlert:
 def by_session(
     store: Store, scope: Scope, session_id: str | None = None
 ) -> dict[str, list[OpenAlert]]:
-    """Of each session its open alerts: firing ones before acknowledged ones, the newest first.
+    """Open alerts by session: firing ones before acknowledged ones, the newest first.
 
     ``session_id``: of this session alone.
     """

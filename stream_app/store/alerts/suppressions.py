@@ -46,7 +46,7 @@ class Suppression(Struct, frozen=True):
 def find_suppressions(
     connection: Connection, candidates: Sequence[AlertKey], now: datetime
 ) -> dict[str, Suppression]:
-    """By episode: alerts muted at ``now``, or already acknowledged or resolved by a person."""
+    """Find by episode alerts muted at ``now``, or acknowledged or resolved by a person."""
     if not candidates:
         return {}
     in_force = sa.select(mutes).where(

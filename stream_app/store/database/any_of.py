@@ -51,7 +51,7 @@ class _InSet(FunctionElement[bool]):
 
 
 def in_set(column: ColumnElement[str], parameter: str) -> ColumnElement[bool]:
-    """As ``any_of``, for what is computed for every row: the list is hashed, no index is used."""
+    """Compare as ``any_of`` for every row: the list is hashed, no index is used."""
     return _InSet(column, sa.bindparam(parameter, type_=_Strings()))
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from stream_app.errors import ClocksDisagree
 
 TOLERANCE: Final = timedelta(minutes=5)
-"""By how much the clocks of an installation may differ; NTP keeps them within a second."""
+"""How far the clocks of an installation may differ; NTP keeps them within a second."""
 NOW: Final = "SELECT clock_timestamp()"
 
 

@@ -24,7 +24,7 @@ class MechanismMeans(TypeDecorator[Any]):
 
     @property
     def python_type(self) -> type:
-        """As of JSON."""
+        """The type of a JSON value."""
         return dict
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:

@@ -80,7 +80,7 @@ class PackedJson(TypeDecorator[Any]):
 
     @property
     def python_type(self) -> type:
-        """As of JSON."""
+        """The type of a JSON value."""
         return dict
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
@@ -355,4 +355,4 @@ _READERS: Final[tuple[_Reader, ...]] = (
     _read_shares,
     _read_level_shares,
 )
-"""By tag."""
+"""Readers by tag."""

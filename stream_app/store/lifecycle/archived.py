@@ -48,7 +48,7 @@ class ArchiveError(RapportError):
 
 
 def month_name(month: date) -> str:
-    """As in the folders' names.
+    """The month as in the folders' names.
 
     >>> month_name(date(2026, 3, 1))
     '2026-03'
@@ -149,7 +149,7 @@ def finish_rotation(connection: Connection, folder: Path) -> int:
 
 
 def _fingerprint(connection: Connection) -> str:
-    """Of the keys of the database's pseudonyms; empty before there are any."""
+    """Digest of the keys of the database's pseudonyms; empty before there are any."""
     table = tables.installation
     query = sa.select(table.c.value).where(table.c.name == pseudonym_key.FINGERPRINT)
     return connection.scalar(query) or ""

@@ -202,7 +202,7 @@ def delete_sessions(connection: Connection, session_ids: Sequence[str]) -> Count
 
 
 def batches(session_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many ids at a time as one statement may have parameters."""
+    """Split ids into as many at a time as one statement may have parameters."""
     for first in range(0, len(session_ids), SESSIONS_PER_BATCH):
         yield session_ids[first : first + SESSIONS_PER_BATCH]
 

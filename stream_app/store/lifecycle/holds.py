@@ -95,7 +95,7 @@ def refuse_held(connection: Connection, session_ids: Sequence[str]) -> None:
 
 
 def held(connection: Connection, session_ids: Sequence[str]) -> set[str]:
-    """Those of these sessions that are on hold."""
+    """Select those of these sessions that are on hold."""
     query = sa.select(holds.c.session_id).where(holds.c.session_id.in_(session_ids))
     return set(connection.scalars(query))
 

@@ -38,7 +38,7 @@ LAST_RUN: Final = "retention"
 PAUSE: Final = timedelta(days=3)
 """Time without a purge that needs no explanation."""
 SHARE: Final = 0.25
-"""Of the stored texts or sessions, what may expire at once without an explanation."""
+"""Share of the stored texts or sessions that may expire at once without an explanation."""
 
 
 class PurgeRefused(RapportError):

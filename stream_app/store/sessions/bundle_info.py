@@ -130,7 +130,7 @@ def _info(
 
 
 def _outcomes(measured: dict[str, Any] | None) -> dict[str, OutcomeMeasure]:
-    """From what ``models.outcomes fit`` wrote into the manifest."""
+    """Read what ``models.outcomes fit`` wrote into the manifest."""
     return {
         name: OutcomeMeasure(row["value"], row["low"], row["high"], row["sessions"])
         for name, row in (measured or {}).get("out_of_fold", {}).items()

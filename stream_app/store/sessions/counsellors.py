@@ -67,7 +67,7 @@ def one(store: Store, scope: Scope, speaker: str) -> Counsellor | None:
 
 @lru_cache(maxsize=SCOPES)
 def _counsellors(scope: Scope) -> sa.Select[Any]:
-    """For a counsellor's scope, only their own pseudonym, not those of colleagues in a session."""
+    """List counsellors; for a counsellor only the own pseudonym, not those of colleagues."""
     participant, session = session_speakers, _stored().subquery("stored")
     query = (
         sa.select(

@@ -88,7 +88,7 @@ def _read(
 
 
 def _within(scope: Scope, session_id: sa.Column[str]) -> list[sa.ColumnElement[bool]]:
-    """As ``Scope.conditions``, with the team looked up for one row after the other."""
+    """Conditions as ``Scope.conditions``, with the team looked up for one row after the other."""
     found = replace(scope, team=None).conditions(session_id)
     if scope.team is not None:
         own = sessions.alias("own")

@@ -68,7 +68,7 @@ def read_routing(store: Store, session_ids: Sequence[str]) -> dict[str, SessionR
 
 
 def find_readable(store: Store, session_ids: Sequence[str]) -> set[str]:
-    """Those of these sessions that are stored and not hidden."""
+    """Select those of these sessions that are stored and not hidden."""
     query = sa.select(sessions.c.session_id).where(
         sessions.c.session_id.in_(session_ids), sessions.c.hidden.is_(False)
     )

@@ -36,7 +36,7 @@ NO_RISK_YET: Final = -1.0
 NO_INDEX_YET: Final = 1e9
 """Sorts sessions without an index after those with one."""
 LOW_RATING: Final = 2
-"""Of ratings from 1 to 5."""
+"""Highest rating, of 1 to 5, that counts as low."""
 
 
 class Order(Enum):
@@ -53,7 +53,7 @@ class Order(Enum):
 
 
 class Judged(Enum):
-    """By outcome events: of a kind, a rating of at most ``LOW_RATING``, or none at all."""
+    """Filter by outcome events: of a kind, a rating of at most ``LOW_RATING``, or none at all."""
 
     LIKE = "like"
     REPLY = "reply"
@@ -230,7 +230,7 @@ def one(store: Store, scope: Scope, session_id: str) -> SessionCard | None:
 
 
 def of_ids(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[SessionCard]:
-    """Those of these sessions that exist in ``scope``, in no particular order."""
+    """Select those of these sessions that exist in ``scope``, in no particular order."""
     with store.reading() as connection:
         given = {IDS: session_ids}
         found = connection.execute(_of_ids(scope), given).mappings().all()
@@ -452,7 +452,7 @@ _COUNSELLORS_AND_FIRING: Final = sa.union_all(_FIRING, _COUNSELLORS).order_by("n
 def _counsellors_and_firing(
     connection: sa.Connection, ids: list[str]
 ) -> tuple[dict[str, list[str]], dict[tuple[str, str], list[str]]]:
-    """By session, its counsellors; by session and bundle, the rules that fire, not resolved."""
+    """Counsellors by session; rules that fire and are not resolved by session and bundle."""
     speakers: dict[str, list[str]] = defaultdict(list)
     firing: dict[tuple[str, str], list[str]] = defaultdict(list)
     for session_id, bundle, name in connection.execute(_COUNSELLORS_AND_FIRING, {IDS: ids}).all():

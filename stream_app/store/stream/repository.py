@@ -115,14 +115,14 @@ class Store(Database):
             return {digests[digest] for digest in connection.scalars(query)}
 
     def find_withdrawn(self, session_ids: Sequence[str]) -> dict[str, str | None]:
-        """Those of these sessions whose consent was withdrawn, with the newest wording's version.
+        """Find those whose consent was withdrawn, with the newest wording's version.
 
         Needed for sessions without a state under this bundle.
         """
         return withdrawal.find_withdrawn(self, session_ids)
 
     def find_begun(self, session_ids: Sequence[str]) -> dict[str, Origin]:
-        """Those of these sessions that have a turn, with what their turns state."""
+        """Find those of these sessions that have a turn, with what their turns state."""
         if not session_ids:
             return {}
         table = tables.sessions

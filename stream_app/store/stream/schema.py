@@ -28,7 +28,7 @@ PATIENCE: Final = 600.0
 """Seconds to wait for another process that changes the schema."""
 POLL: Final = 0.2
 LOCK: Final = 0x7261_7070_6F72_74
-"""Of PostgreSQL's advisory locks, which are counted by database: "rapport"."""
+"""Number of PostgreSQL's advisory lock, which is counted by database: "rapport"."""
 LOCK_SUFFIX: Final = ".upgrade-lock"
 """Appended to an SQLite file's name: a file that is locked meanwhile, and stays."""
 _PACKAGE: Final = Path(__file__).parents[2]

@@ -94,7 +94,7 @@ def numbered_by_producers(store: Store, sent: Sequence[SentTurn], sender: str) -
 def numbered_by_sender(
     store: Store, session_ids: Iterable[str], sender: str, *, unknown: bool
 ) -> set[str]:
-    """Those sessions whose turns the sender numbers; ``unknown``: also those nobody has begun."""
+    """Select sessions whose turns the sender numbers; ``unknown``: also those nobody has begun."""
     wanted = set(session_ids)
     with store.reading() as connection:
         known = _known(connection, wanted)
@@ -185,14 +185,14 @@ def _known(connection: Connection, session_ids: Iterable[str]) -> dict[str, _Dec
 
 
 def _erased(store: Store, connection: Connection, session_ids: Iterable[str]) -> set[str]:
-    """Those sessions that were erased."""
+    """Select erased sessions."""
     digests = {store.privacy.pseudonym(session_id): session_id for session_id in session_ids}
     query = sa.select(erasures.c.digest).where(erasures.c.digest.in_(list(digests)))
     return {digests[digest] for digest in connection.scalars(query)}
 
 
 def _begun(connection: Connection, session_ids: Sequence[str]) -> set[str]:
-    """Those sessions that have a turn already."""
+    """Select sessions that have a turn already."""
     query = sa.select(sessions.c.session_id).where(
         sessions.c.session_id.in_(session_ids), sessions.c.started_at.is_not(None)
     )

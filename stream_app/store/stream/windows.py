@@ -28,7 +28,7 @@ Slots = dict[int, int]
 BASE: Final = -1
 """The slot of the base."""
 LARGEST_CHANGES: Final = 0.3
-"""Of the base's encoded size: 0.6 of what a new base takes compressed. Less writes more bases."""
+"""Share of the base's encoded size (0.6 of what a new base takes compressed). Less: more bases."""
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(WindowTurn)

@@ -15,7 +15,7 @@ from stream_app.store.database.tables import consents, holds, rollup_marks, sess
 
 
 def find_withdrawn(database: Database, session_ids: Sequence[str]) -> dict[str, str | None]:
-    """Those of these sessions whose consent was withdrawn, with the newest wording's version."""
+    """Find those whose consent was withdrawn, with the newest wording's version."""
     withdrawn = sessions.c.session_id.in_(session_ids) & sessions.c.withdrawn
     query = (
         sa.select(sessions.c.session_id, consents.c.version)

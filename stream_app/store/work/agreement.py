@@ -65,7 +65,7 @@ def ratings_version(store: Store) -> tuple[int, datetime | None]:
 def rated_turns(
     store: Store, bundle: str, names: Sequence[str]
 ) -> dict[ScoredHead, list[RatedTurn]]:
-    """By head, turns with a score by the bundle that supervisors have rated, in a fixed order.
+    """Turns with a score by the bundle that supervisors have rated, by head, in a fixed order.
 
     Counsellors' ratings are left out, as they rate their own turns.
     """
@@ -106,7 +106,7 @@ def shadows(store: Store) -> list[tuple[str, str]]:
 def compared_turns(
     store: Store, bundle: str, shadow: str, names: Sequence[str]
 ) -> dict[ScoredHead, list[ComparedTurn]]:
-    """By head, rated turns on which neither of two bundles abstained, in a fixed order."""
+    """Rated turns on which neither of two bundles abstained, by head, in a fixed order."""
     rated = _rated(names)
     found: dict[str, dict[TurnKey, ComparedTurn]] = defaultdict(dict)
     with store.reading() as connection:

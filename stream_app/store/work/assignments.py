@@ -74,7 +74,7 @@ def withdraw(store: Store, session_id: str, speaker: str) -> None:
 
 
 def counsellors(store: Store, session_id: str, team: str | None) -> dict[str, bool]:
-    """By name, the accounts of counsellors, and whether the session is assigned to them.
+    """Counsellors' accounts by name, and whether the session is assigned to them.
 
     Those of this team and of none; None: of all teams.
     """

@@ -180,7 +180,7 @@ def rate(store: Store, person: Person, sample_id: str, given: list[Judgement]) -
 
 
 def model_levels(store: Store, sample: CalibrationSample) -> dict[int, dict[str, int]]:
-    """By place, the levels that the sample's bundle predicted, without abstentions."""
+    """Levels that the sample's bundle predicted, by place, without abstentions."""
     place, score = sample_turns, turn_scores
     query = (
         sa.select(place.c.place, score.c.abstained, *(score.c[name] for name in MECHANISMS))

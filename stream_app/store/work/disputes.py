@@ -227,7 +227,7 @@ def of_sessions(
 
 
 def counts(store: Store, bundle: str) -> list[DisputeCount]:
-    """By head, how often scores of a bundle were contested; anonymous."""
+    """Count by head how often scores of a bundle were contested; anonymous."""
     found: dict[str, dict[str | None, int]] = {}
     with store.reading() as connection:
         for head, decision, count in connection.execute(_COUNTS, {"bundle": bundle}):

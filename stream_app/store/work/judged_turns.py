@@ -153,7 +153,7 @@ def covered_sessions(connection: sa.Connection, wordings: Collection[str]) -> se
 
 
 def first_counsellors(connection: sa.Connection) -> dict[str, str]:
-    """By session the pseudonym of its first counsellor, whose session it counts as."""
+    """Pseudonym of each session's first counsellor, whose session it counts as."""
     query = sa.select(session_speakers.c.session_id, session_speakers.c.speaker).where(
         session_speakers.c.role == Role.COUNSELLOR.value, session_speakers.c.reads
     )

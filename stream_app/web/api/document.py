@@ -85,7 +85,7 @@ LINKS: Final = {
     "list_speakers": ("speaker", "$response.body#/items/0/speaker", ("one_speaker",)),
     "list_bundles": ("bundle", "$response.body#/0/bundle", ("one_bundle",)),
 }
-"""By operation: a parameter, its location in the response, and the operations that take it."""
+"""Links by operation: a parameter, where the response has it, and the operations that take it."""
 COMMON_STATUSES: Final = (401, 403, 422, 500, 503)
 CONFLICT_TAGS: Final = {
     "alerts",

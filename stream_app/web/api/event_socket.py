@@ -30,12 +30,12 @@ from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import NotSignedIn, sending_program
 
 MAX_SOCKETS: Final = 200
-"""Per process."""
+"""Most sockets of a process."""
 MAX_SOCKETS_PER_ACCOUNT: Final = 20
 IDLE_SECONDS: Final = 600.0
-"""Without a message for this long, the connection is closed."""
+"""Seconds without a message after which the connection is closed."""
 EVENTS_PER_SECOND: Final = 500
-"""Of one connection; faster programs wait for their answers."""
+"""Limit of one connection; faster programs wait for their answers."""
 ACCOUNT_CHECK_SECONDS: Final = 10.0
 """How old the last check of the token may be when a message is handled."""
 POLICY, GOING_AWAY, TOO_BIG = 1008, 1001, 1009

@@ -91,7 +91,7 @@ class Grant:
 
     @property
     def words(self) -> str:
-        """For the audit trail."""
+        """Words for the audit trail."""
         text = " with text" if self.with_text else ""
         return text if self.study is None else f"{text} for study {self.study}"
 

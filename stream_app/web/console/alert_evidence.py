@@ -65,7 +65,7 @@ def expected(alert: AlertRead) -> str | None:
 
 
 def turn_addresses(page_of: Callable[[int], int]) -> Callable[[str], Callable[[int], str]]:
-    """Of a session's id: the address of each of its turns."""
+    """The address of each turn of a session."""
 
     def address(session_id: str, seq: int) -> str:
         return f"/sessions/{path_segment(session_id)}?page={page_of(seq)}#turn-{seq}"

@@ -83,7 +83,7 @@ def measure_value(value: float) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital first letter; the rest stays as it is.
+    """Make the first letter a capital; the rest stays as it is.
 
     >>> sentence("talk share")
     'Talk share'

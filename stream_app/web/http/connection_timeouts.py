@@ -18,7 +18,7 @@ BODY_TIMEOUT: Final = 60.0
 READ_TIMEOUT: Final = 60.0
 """Seconds for which a client may leave a pending response unread."""
 MAX_CONNECTIONS: Final = 1000
-"""Per process. Idle ones are closed for new ones; if none is idle, requests are answered 503."""
+"""Most connections of a process. Idle ones are closed for new ones; if none is idle: 503."""
 PROBES: Final = ("/healthz", "/readyz")
 """Answered at any load: a supervisor would restart a process that is only busy."""
 

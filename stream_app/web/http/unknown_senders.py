@@ -21,7 +21,7 @@ SECONDS: Final = 60.0
 PER_ADDRESS: Final = 5
 IN_ALL: Final = 30
 SHOWN_CHARS: Final = 4
-"""Of a token's 43 random characters: enough to recognise a known one, too few to guess it."""
+"""Characters shown of a token's 43: enough to recognise a known one, too few to guess it."""
 NOBODY: Final = "(not signed in)"
 """The person of the entries."""
 

@@ -50,7 +50,7 @@ from stream_app.web.services import Services
 
 MAX_EVENTS: Final = 500
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""Of a batch."""
+"""Largest batch, in bytes."""
 BROKER: Final = "broker"
 """The code of events that the broker did not accept; the same request may be sent again."""
 

@@ -311,7 +311,7 @@ class Hub:
         self.broadcast(LiveEventKind.RESYNC, b"{}")
 
     def forgotten(self, session_ids: Iterable[str]) -> set[str]:
-        """Those of these sessions whose events are ignored."""
+        """Select those of these sessions whose events are ignored."""
         return self._forgotten.keys() & set(session_ids)
 
     def readmit(self, session_id: str) -> None:

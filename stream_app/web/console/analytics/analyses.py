@@ -205,7 +205,7 @@ def busy(request: Request, problem: AnalysisRunning) -> Response:
 
 
 def _with_date(question: str, chosen: Chosen, days: Sequence[MarkedDay]) -> Chosen:
-    """With the last training as the date, where a question asks for one and none was chosen."""
+    """Use the last training as the date, where a question asks for one and none was chosen."""
     if question != "service-levels" or chosen.at is not None:
         return chosen
     today = datetime.now(UTC).date()
@@ -365,7 +365,7 @@ def _rows(estimates: Sequence[Estimate], *, one_measure: bool) -> list[TableRow]
 
 
 def _measures(question: str, analysis: Analysis) -> list[str]:
-    """Those that can be chosen: of the question, or of its result."""
+    """Measures that can be chosen: the question's, or those of its result."""
     from stream_app.analytics.questions.questions import QUESTIONS  # noqa: PLC0415
 
     known = QUESTIONS[question].measures

@@ -90,7 +90,7 @@ def is_tested(each: Estimate) -> bool:
 
 
 def is_beyond_chance(each: Estimate) -> bool:
-    """After the correction of its table; by its interval where there is no test."""
+    """Whether it stays after its table's correction; by its interval where there is no test."""
     if not is_tested(each):
         return False
     p = each.p if each.p_adjusted is None else each.p_adjusted

@@ -63,4 +63,4 @@ ASKED: Final = {
         "Does the model serve everybody equally?", "Fairness", group="Subgroup"
     ),
 }
-"""By the question's name, in the order of the navigation."""
+"""Questions by name, in the order of the navigation."""

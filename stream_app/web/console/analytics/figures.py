@@ -59,7 +59,7 @@ class Figure:
 
     @property
     def unit(self) -> str:
-        """Of the vertical axis."""
+        """The unit of the vertical axis."""
         return self.curves[0].unit
 
     @property
@@ -120,12 +120,12 @@ class Figure:
 
     @property
     def drawn(self) -> Markup:
-        """As SVG; empty if nothing is shown."""
+        """Draw as SVG; empty if nothing is shown."""
         return band_chart.chart(self.curves, self.marks)
 
     @property
     def rows(self) -> list[Row]:
-        """As a table, in the order of time."""
+        """Rows of a table, in the order of time."""
         rows = [
             {
                 "measure": curve.measure,

@@ -38,7 +38,7 @@ TOLD: Final = "empathy_index"
 ROWS: Final = (over_time.WITHIN, service_levels.JUMP)
 """The figures of the table: changes over time, and at a date."""
 MOST_LINES: Final = 8
-"""Of what to look at, so that the report stays at two pages."""
+"""Most lines of what to look at, so that the report stays at two pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def _drawn(store: Store, wanted: Wanted) -> list[Curve]:
 
 
 def _models(drawn: Sequence[Curve], analysis: Analysis) -> list[Model]:
-    """Those of the analysis, in the order of their curves where there are any."""
+    """Models of the analysis, in the order of their curves where there are any."""
     labels = {point.x: point.label for curve in drawn for point in curve.points}
     begins = {bundle: labels[place] for place, bundle in band_chart.models(drawn)}
     return [

@@ -59,7 +59,7 @@ def teams(
 def _cells(
     services: Services, team: str | None, month: date | None, bundle: str | None
 ) -> dict[tuple[str, str], MonthCell]:
-    """By team and domain; ``team``: only this one."""
+    """Cells by team and domain; ``team``: only this one."""
     if month is None or bundle is None:
         return {}
     found = shown_curves.month_cells(services.read_store, month, bundle, MECHANISMS)

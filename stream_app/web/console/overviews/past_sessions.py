@@ -81,7 +81,7 @@ class Choices:
         return sum(bool(getattr(self, f.name)) for f in fields(self) if f.name != "order")
 
     def query(self, without: tuple[str, ...] = ()) -> str:
-        """As a query string, without empty fields."""
+        """The filter as a query string, without empty fields."""
         sent = {IN_ADDRESS.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
         return urlencode({k: v for k, v in sent.items() if v and k not in without})
 

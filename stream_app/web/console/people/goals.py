@@ -90,7 +90,7 @@ def end(
 
 
 def _curves(around: Sessions, measure: str) -> list[Curve]:
-    """By two weeks, counted from the goal's first day, so that none has sessions of both times."""
+    """Curves by two weeks from the goal's first day, so that none has sessions of both times."""
 
     def begins(session: MeasuredSession) -> date:
         return around.starts_on + (session.day - around.starts_on) // PERIOD * PERIOD

@@ -170,13 +170,13 @@ def in_words(curves: Sequence[Curve]) -> str:
 
 
 class _Plot:
-    """From values to positions."""
+    """Maps values to positions."""
 
     def __init__(self, first: float, last: float, low: float, high: float) -> None:
         self._first, self._last, self._low, self._high = first, last, low, high
 
     def x(self, value: float) -> float:
-        """Per cent of the width."""
+        """Position in per cent of the width."""
         width = self._last - self._first
         share = (value - self._first) / width if width else 0.5
         return LEFT + (RIGHT - LEFT) * share

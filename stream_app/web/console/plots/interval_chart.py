@@ -78,7 +78,7 @@ def _log_ticks(ends: Sequence[float]) -> list[float]:
 
 
 class _Places:
-    """From values to per cent of the width; values past the axis are at its end."""
+    """Maps values to per cent of the width; values past the axis are at its end."""
 
     def __init__(self, first: float, last: float, *, by_log: bool) -> None:
         self._scaled = math.log2 if by_log else float

@@ -23,7 +23,7 @@ from stream_app.work import reviewing
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 PREFIX: Final = "answer-"
-"""Of the fields with answers; the rest of the name is the criterion."""
+"""Prefix of the fields with answers; the rest of the name is the criterion."""
 
 
 @router.get("/reviews/{review_id}")

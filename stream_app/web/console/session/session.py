@@ -305,7 +305,7 @@ def _feedback(
 
 
 def _readers(services: Services, person: Person, consent: SessionConsent | None) -> Readers | None:
-    """For supervisors, who assign sessions."""
+    """Readers of the session, for supervisors, who assign sessions."""
     return reader_assignment.readers(services, person, consent) if consent is not None else None
 
 
