@@ -1,32 +1,19 @@
 """SQL expressions that PostgreSQL and SQLite write differently."""
 
 import json
-from collections.abc import Sequence
 from typing import Final, Protocol
 
 from stream_app.contracts.plausible import EARLIEST
-from stream_app.contracts.score_layout import EXPRESSED
 from stream_app.store.database import mechanism_means
 
 FIRST_DATE: Final = EARLIEST.date().isoformat()
 LAST_DATE: Final = "2049-12-31"
-PACKED: Final = (EXPRESSED, "perceived", "client", "abstained")
-"""Columns of ``turn_scores`` that PostgreSQL stores packed (``store.packed_json``)."""
 
 
 class Dialect(Protocol):
     """Expressions over columns; arguments are SQL, except names of JSON fields and literals."""
 
     name: str
-
-    def scores(self, table: str) -> str:
-        """The name that has the JSON of scores of turns, after ``unpacked_scores``."""
-
-    def unpacked_scores(self, table: str, expressed: Sequence[str] = ()) -> str:
-        """What follows ``turn_scores AS table`` in a FROM clause.
-
-        ``expressed``: heads of which the expressed scores have at least these; empty: all.
-        """
 
     def number(self, column: str, *path: str | int) -> str:
         """A number inside a JSON column; null if it is not there."""
@@ -69,19 +56,6 @@ class PostgreSQL:
     """PostgreSQL's."""
 
     name = "postgresql"
-
-    def scores(self, table: str) -> str:
-        """The lateral join's name."""
-        return f"{table}_json"
-
-    def unpacked_scores(self, table: str, expressed: Sequence[str] = ()) -> str:
-        """OFFSET 0: each column is unpacked once per row, not once per number."""
-        wanted = f", '{{{','.join(expressed)}}}'" if expressed else ""
-        columns = ", ".join(
-            f"rapport_json({table}.{name}{wanted if name == EXPRESSED else ''}) AS {name}"
-            for name in PACKED
-        )
-        return f"\nCROSS JOIN LATERAL (SELECT {columns} OFFSET 0) AS {self.scores(table)}"
 
     def number(self, column: str, *path: str | int) -> str:
         """``->`` down the path; numbers of any kind become double precision."""
@@ -142,14 +116,6 @@ class SQLite:
     """SQLite's; dates are texts YYYY-MM-DD, times are texts in UTC."""
 
     name = "sqlite"
-
-    def scores(self, table: str) -> str:
-        """SQLite stores JSON."""
-        return table
-
-    def unpacked_scores(self, table: str, expressed: Sequence[str] = ()) -> str:  # noqa: ARG002
-        """Nothing."""
-        return ""
 
     def number(self, column: str, *path: str | int) -> str:
         """``json_extract`` keeps a number's kind."""

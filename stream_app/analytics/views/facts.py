@@ -31,7 +31,7 @@ def _groups(dialect: Dialect, at: str) -> tuple[Column, ...]:
 
 def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
     """Turns with their best score."""
-    abstained = f"{dialect.scores('s')}.abstained"
+    abstained = "s.abstained"
     earlier = (
         "(SELECT p.low_empathy_risk FROM turn_scores AS p WHERE p.session_id = s.session_id "
         "AND p.seq = s.seq AND p.bundle = s.bundle AND p.stage = 'provisional')"
@@ -98,7 +98,7 @@ def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
             ),
             *(field.column for field in fields),
         ),
-        f"FROM turn_scores AS s{dialect.unpacked_scores('s')}\n"
+        "FROM turn_scores AS s\n"
         "LEFT JOIN turns AS t ON t.session_id = s.session_id AND t.seq = s.seq\n"
         "JOIN sessions AS x ON x.session_id = s.session_id AND NOT x.hidden\n"
         "WHERE s.stage = 'final' OR NOT EXISTS (\n"

@@ -73,7 +73,7 @@ def _fields_of(head: Mapping[str, Any], dialect: Dialect) -> list[Field]:
         return []
     name, labels = str(head["name"]), [str(label) for label in head["labels"]]
     stem = name if name in MECHANISMS else f"{dimension.value}_{name}"
-    store = f"{dialect.scores('s')}.{dimension.value}"
+    store = f"s.{dimension.value}"
     if kind is HeadKind.LEVEL:
         columns = _of_levels(dialect, stem, name, labels)
     elif dimension is Dimension.PERCEIVED:
@@ -98,11 +98,11 @@ def _fields_of(head: Mapping[str, Any], dialect: Dialect) -> list[Field]:
 def _of_levels(
     dialect: Dialect, stem: str, name: str, labels: list[str]
 ) -> list[tuple[str | None, Column]]:
-    expressed = f"{dialect.scores('s')}.expressed"
+    expressed = "s.expressed"
     level = dialect.number(expressed, name, "level")
     if name in MECHANISMS:
         level = f"s.{name}"
-    listed = dialect.contains(f"{dialect.scores('s')}.abstained", name)
+    listed = dialect.contains("s.abstained", name)
     known = f"CASE WHEN NOT {listed} THEN {level} END"
     expected = " + ".join(
         f"{place} * {dialect.number(expressed, name, 'probabilities', place)}"
@@ -131,7 +131,7 @@ def _probability(dialect: Dialect, column: str, store: str, head: str, label: st
 def _abstained(dialect: Dialect, stem: str, store: str, name: str) -> Column:
     """Null where the head was not asked."""
     asked = dialect.text(store, name)
-    listed = dialect.contains(f"{dialect.scores('s')}.abstained", name)
+    listed = dialect.contains("s.abstained", name)
     sql = f"CASE WHEN {asked} IS NOT NULL THEN {listed} END"
     return Column(f"{stem}_abstained", Kind.BOOLEAN, sql, "The confidence was too low to use")
 

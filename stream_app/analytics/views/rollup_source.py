@@ -103,7 +103,7 @@ def _turns_statement(dialect: Dialect) -> str:
         f"SELECT {', '.join(columns.values())}\n"
         "FROM (SELECT t.session_id, t.bundle, t.role, "
         + ", ".join(f"{sums[name]} AS {name}" for name in TURN_SUMS)
-        + f"\n  FROM turn_scores AS t{dialect.unpacked_scores('t', MECHANISMS)} LEFT JOIN "
+        + f"\n  FROM turn_scores AS t LEFT JOIN "
         "(SELECT session_id, seq, words FROM turns WHERE session_id IN :ids) AS w "
         "ON w.session_id = t.session_id AND w.seq = t.seq\n"
         f"  WHERE t.stage = '{Stage.FINAL.value}' AND t.session_id IN :ids\n"
@@ -116,7 +116,6 @@ def _turns_statement(dialect: Dialect) -> str:
 
 def _sums(dialect: Dialect) -> Iterator[tuple[str, str]]:
     """What ``TURN_SUMS`` names, as aggregates."""
-    scores = dialect.scores("t")
     yield "turns", "count(*)"
     yield "late", _count("t.late")
     yield "truncated", _count("t.truncated")
@@ -127,9 +126,9 @@ def _sums(dialect: Dialect) -> Iterator[tuple[str, str]]:
         below = "" if next_one is None else f" AND w.words < {next_one}"
         yield f"words_{number}", _count(f"w.words >= {first}{below}")
     for mechanism in MECHANISMS:
-        abstained = dialect.contains(f"{scores}.abstained", mechanism)
+        abstained = dialect.contains("t.abstained", mechanism)
         expected = " + ".join(
-            f"{place} * {dialect.number(f'{scores}.expressed', mechanism, 'probabilities', place)}"
+            f"{place} * {dialect.number('t.expressed', mechanism, 'probabilities', place)}"
             for place in range(1, len(LEVELS))
         )
         yield from _head(mechanism, expected, abstained)
@@ -137,8 +136,8 @@ def _sums(dialect: Dialect) -> Iterator[tuple[str, str]]:
             known = f"t.{mechanism} = {level} AND NOT {abstained}"
             yield f"{mechanism}_level_{level}", _count(known)
     for name in PERCEIVED:
-        said = dialect.number(f"{scores}.perceived", name)
-        yield from _head(name, said, dialect.contains(f"{scores}.abstained", name))
+        said = dialect.number("t.perceived", name)
+        yield from _head(name, said, dialect.contains("t.abstained", name))
 
 
 def _head(name: str, value: str, abstained: str) -> Iterator[tuple[str, str]]:

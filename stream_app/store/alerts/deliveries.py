@@ -222,7 +222,7 @@ class Deliveries:
             return connection.scalar(query) or 0
 
     def find_suppressions(self, found: Sequence[DueAlert], now: datetime) -> dict[str, Suppression]:
-        """Find by episode the mutes, acknowledgements and manual resolutions that suppress delivery."""
+        """Find by episode mutes, acknowledgements and manual resolutions that suppress it."""
         by_episode: dict[str, Suppression] = {}
         with self._store.reading() as connection:
             for first in range(0, len(found), _EPISODES_PER_QUERY):

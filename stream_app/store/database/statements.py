@@ -16,9 +16,8 @@ from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.dialects.sqlite import pysqlite
 
 from stream_app.errors import StoreError
-from stream_app.store.database import copying, mechanism_means, packed_json
+from stream_app.store.database import copying, mechanism_means
 from stream_app.store.database.mechanism_means import MechanismMeans
-from stream_app.store.database.packed_json import PackedJson
 from stream_app.store.database.rows import Row
 from stream_app.store.database.tables import MERGE, UtcDateTime
 
@@ -138,8 +137,6 @@ def _converter(column: Any, dialect: str) -> Converter | None:
     match column.type if column is not None else None:
         case UtcDateTime():
             return _as_text if dialect == "sqlite" else _in_utc
-        case PackedJson():
-            return packed_json.pack if packed_json.packs(dialect) else as_json
         case MechanismMeans():
             return mechanism_means.as_numbers if mechanism_means.is_array(dialect) else as_json
         case JSON(none_as_null=True):

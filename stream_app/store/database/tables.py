@@ -34,7 +34,6 @@ from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.measures.heads import PERCEIVED
 from stream_app.store.database.mechanism_means import MechanismMeans
-from stream_app.store.database.packed_json import PackedJson
 
 metadata = MetaData(
     naming_convention={
@@ -223,10 +222,10 @@ turn_scores = Table(
     Column("empathy_total", SmallInteger),
     Column("confidence", Double, nullable=False),
     Column("low_empathy_risk", Double),
-    Column("expressed", PackedJson, nullable=False),
-    Column("perceived", PackedJson, nullable=False),
-    Column("client", PackedJson, nullable=False),
-    Column("abstained", PackedJson, nullable=False),
+    Column("expressed", Json, nullable=False),
+    Column("perceived", Json, nullable=False),
+    Column("client", Json, nullable=False),
+    Column("abstained", Json, nullable=False),
     Column("intents", Json, nullable=False, server_default="{}"),
     Index(None, "occurred_at", postgresql_using="brin"),
 )
@@ -247,10 +246,10 @@ shadow_scores = Table(
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("stage", String(11), primary_key=True),
     _id("bundle", primary_key=True),
-    Column("expressed", PackedJson, nullable=False),
-    Column("perceived", PackedJson, nullable=False),
-    Column("client", PackedJson, nullable=False),
-    Column("abstained", PackedJson, nullable=False),
+    Column("expressed", Json, nullable=False),
+    Column("perceived", Json, nullable=False),
+    Column("client", Json, nullable=False),
+    Column("abstained", Json, nullable=False),
 )
 """Scores of ``rapport worker --shadow``: read by the agreement with people alone."""
 
