@@ -6,7 +6,7 @@ Revision: ${up_revision}, after ${down_revision | comma,n}
 import sqlalchemy as sa
 from alembic import op
 
-from stream_app.store.tables import AutoId, Json, UtcDateTime
+from stream_app.store.database.tables import AutoId, Json, UtcDateTime
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}

@@ -38,6 +38,6 @@ def test_version_and_help_import_no_settings_and_no_libraries() -> None:
 )
 def test_a_process_imports_its_own_parts(command: str, needed: set[str]) -> None:
     more = ", stream_app.web.app" if command == "web" else ""
-    loaded = imported(f"import stream_app.commands.{command}{more}")
+    loaded = imported(f"import stream_app.commands.service.{command}{more}")
     assert "sqlalchemy" in loaded
     assert loaded & HEAVY == needed

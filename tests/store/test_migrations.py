@@ -249,3 +249,30 @@ def test_migrations_do_not_import_the_current_tables() -> None:
         )
     }
     assert not {item for item in imported if item[1].partition(".")[0] == "stream_app"}
+
+
+def test_scores_that_were_packed_are_unpacked_and_the_functions_go(store: Store) -> None:
+    """A stand-in for the packing of unreleased migrations: UTF-8 in place of their bytes."""
+    if store.engine.dialect.name != "postgresql":
+        pytest.skip("SQLite never packed")
+    store.commit(process([turn(seq) for seq in range(9)]))
+    before = rows(store, tables.turn_scores)
+    assert any(row["expressed"] for row in before)
+    schema.downgrade(store, "0043")
+    columns = ("expressed", "perceived", "client", "abstained")
+    with store.transaction() as connection:
+        connection.exec_driver_sql(
+            "CREATE FUNCTION rapport_json(packed bytea) RETURNS jsonb LANGUAGE sql "
+            "AS $$ SELECT convert_from(packed, 'UTF8')::jsonb $$"
+        )
+        for table in ("turn_scores", "shadow_scores"):
+            packed = ", ".join(
+                f"ALTER COLUMN {name} TYPE bytea USING convert_to({name}::text, 'UTF8')"
+                for name in columns
+            )
+            connection.exec_driver_sql(f"ALTER TABLE {table} {packed}")
+    schema.upgrade(store)
+    assert rows(store, tables.turn_scores) == before
+    with store.reading() as connection:
+        left = sa.text("SELECT count(*) FROM pg_proc WHERE proname LIKE 'rapport\\_%'")
+        assert connection.scalar(left) == 0

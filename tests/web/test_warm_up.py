@@ -19,9 +19,9 @@ app = FastAPI()
 app.router.routes.extend(console.router.routes)
 warm_up(app)
 before = set(sys.modules)
-from stream_app.store import schema
-from stream_app.store.queries import precision
-from stream_app.web import agreement, trends
+from stream_app.store.stream import schema
+from stream_app.store.alerts import precision
+from stream_app.findings import agreement, trends
 precision.precision_of("low-empathy", 3, 4)
 trends.interval([0.0, 1.0, 2.0])
 agreement.kappa(((10, 5), (5, 10)))

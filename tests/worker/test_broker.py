@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the broker ship
 
 PARENT = """
 import sys
-from stream_app.worker import broker
+from stream_app.worker.kafka import broker
 with broker.running() as address:
     print(address, flush=True)
     sys.stdin.read()
