@@ -5,5 +5,7 @@ API, console and command line call the same functions.
 
 __all__ = [
     "account_changes",
+    "bundle_folders",
+    "consent_log",
     "passwords",
 ]
