@@ -11,6 +11,7 @@ __all__ = [
     "judgements",
     "new_bundle",
     "outcome_risks",
+    "promotion",
     "references",
     "rescored",
     "thresholds",

@@ -131,14 +131,14 @@ def promote(
     from contextlib import closing
 
     from stream_app import bootstrap
-    from stream_app.commands.rules import promote as command
+    from stream_app.adaptation import promotion
     from stream_app.inference.bundle import find
 
     settings = settings_for()
     with closing(bootstrap.store(settings)) as store:
         store.check_schema()
         store.load_privacy(settings.redact)
-        done = command.promote(store, settings.bundle, find(bundle), reason)
+        done = promotion.promote(store, settings.bundle, find(bundle), reason)
     typer.echo(f"{done.bundle} is in force from the next restart of workers and consoles on")
 
 
@@ -148,13 +148,13 @@ def rollback(reason: Reason) -> None:
     from contextlib import closing
 
     from stream_app import bootstrap
-    from stream_app.commands.rules import promote as command
+    from stream_app.adaptation import promotion
 
     settings = settings_for()
     with closing(bootstrap.store(settings)) as store:
         store.check_schema()
         store.load_privacy(settings.redact)
-        done = command.rollback(store, settings.bundle, reason)
+        done = promotion.rollback(store, settings.bundle, reason)
     typer.echo(f"{done.bundle} is in force from the next restart of workers and consoles on")
 
 

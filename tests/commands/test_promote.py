@@ -96,7 +96,7 @@ def test_a_folder_is_not_overwritten_by_a_pointer(
 ) -> None:
     new_store(0)
     done = rapport("promote", two[1], "--reason", "x", RAPPORT_BUNDLE=str(two[0]))
-    assert "set it to a file that this command writes" in done.stderr
+    assert "set it to a file that Rapport writes" in done.stderr
 
 
 @pytest.mark.parametrize(

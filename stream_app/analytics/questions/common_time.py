@@ -143,8 +143,8 @@ def too_short(weeks: pd.Series) -> list[str]:
     if span >= TWO_YEARS:
         return []
     return [
-        f"only {span} weeks: with less than two years a season does not show itself twice; one "
-        "yearly wave is allowed for, and a holiday or a busy month can still look like a change"
+        f"only {span} weeks: in less than two years no season comes twice. One yearly wave is "
+        "allowed for, but a holiday or a busy month can still look like a change"
     ]
 
 

@@ -37,6 +37,8 @@ FEWEST_EVENTS: Final = 10
 SIGNIFICANT: Final = 0.05
 MARGIN: Final = 0.05
 """A difference below it is small, however certain."""
+POINTS: Final = f"{MARGIN * 100:.0f} percentage points"
+"""The same in words."""
 RATE: Final = "rate"
 DIFFERENCE: Final = "difference from all others"
 TEXTS: Final = Texts(
@@ -84,14 +86,14 @@ def analyse(
     if not attributes:
         notes.append("No file of self-declared attributes is configured.")
     notes += [
-        f"{each.measure}, {each.group}: certain but small, less than {MARGIN:.0%}."
+        f"{each.measure}, {each.group}: beyond chance but small, less than {POINTS}."
         for each in estimates
-        if _is_small(each)
+        if is_small(each)
     ]
     return replace(found, estimates=estimates, notes=notes)
 
 
-def _is_small(each: Estimate) -> bool:
+def is_small(each: Estimate) -> bool:
     """Whether even the interval's far end is within the margin, although 0 is outside of it."""
     if each.name != DIFFERENCE or each.p_adjusted is None or each.p_adjusted >= SIGNIFICANT:
         return False

@@ -64,6 +64,17 @@ def read(file: Path | None, team: str | None = None) -> list[MarkedDay]:
     return sorted(known, key=lambda each: (each.day, each.name))
 
 
+def trained_team(days: Sequence[MarkedDay], at: date | None) -> str:
+    """The team that the training of a day concerned; empty for all, or if there were several.
+
+    >>> north = MarkedDay(date(2026, 3, 2), "training", "Reflective listening", "north")
+    >>> trained_team([north], date(2026, 3, 2)), trained_team([north, north], date(2026, 3, 2))
+    ('north', '')
+    """
+    teams = [each.team for each in days if each.kind == TRAINING and each.day == at]
+    return teams[0] if len(teams) == 1 else ""
+
+
 def write(file: Path, days: Sequence[MarkedDay]) -> None:
     """Write a new file, or over an old one."""
     with file.open("w", newline="", encoding="utf-8") as stream:

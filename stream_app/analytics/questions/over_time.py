@@ -70,7 +70,7 @@ TEXTS: Final = Texts(
         "first order, restricted likelihood), a yearly wave, and Mancl-DeRouen covariance by "
         "counsellor; t intervals. Means, difference between counsellors and pooled trends: "
         "generalised estimating equations, clustered by counsellor. Bands: bootstrap over "
-        "counsellors. Check: a mixed model with random intercepts, of which the value counts."
+        "counsellors. Check: the value of a mixed model with random intercepts."
     ),
     source="Sharma et al. 2020, section 7 (1) and appendix C",
 )
@@ -221,9 +221,7 @@ def _check_steady(panel: Panel, design: Design, fitted: Fitted, weeks: pd.Series
             clear[at] = step
     if clear:
         day = EPOCH + pd.Timedelta(weeks=min(clear, key=lambda at: clear[at]))
-        raise NotEstimable(
-            f"can't be told apart from a sudden change about {day:%Y-%m-%d} (service-levels --at)"
-        )
+        raise NotEstimable(f"can't be told apart from a sudden change about {day:%Y-%m-%d}")
 
 
 def between_fit(cells: pd.DataFrame, measure: str) -> Fit:

@@ -76,10 +76,10 @@ UNSCORED: Final = ("first_answer", "looked_at")
 TEXTS: Final = Texts(
     title="Service levels",
     about=(
-        "With --at DATE, the change at the date is what remains after the trend before it, the "
-        "season and the mix of channels and domains are continued. It shows that something "
-        "changed then, not what changed it: another change in the same week looks the same. "
-        "Beside it stands how often other dates, where nothing is known, show one as clear."
+        "The change at a date is what remains after the trend before it, the season and the mix of "
+        "channels and domains are taken into account. It shows that something changed then, not "
+        "what changed it: another change in the same week looks the same. Beside it stands how "
+        "often other dates, where nothing is known, show a change as clear."
     ),
     method=(
         "Means with intervals clustered by counsellor; shares of alerts with Wilson intervals. "

@@ -43,7 +43,8 @@ def run_full(settings: Settings, wanted: report.Wanted, output: Path) -> int:
     record_read(settings, AuditAction.READ_STATISTICS, "report")
     store = bootstrap.read_store(settings)
     try:
-        page = report.html(store, replace(wanted, archive=settings.archive)).encode()
+        days = marked_days.read(settings.marked_days, wanted.team)
+        page = report.html(store, replace(wanted, archive=settings.archive, days=days)).encode()
     finally:
         store.close()
     output.write_bytes(page)

@@ -5,7 +5,6 @@ __all__ = [
     "adapt_vectors",
     "intent_suggestions",
     "intents",
-    "promote",
     "rule_backtest",
     "rules",
 ]

@@ -15,7 +15,7 @@ BUNDLE_GONE: Final = "The bundle that scored the session is no longer in force."
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _CLOSING: Final = {
     "end": "The session ended.",
-    "withheld": "The session's consent no longer covers what comes.",
+    "withheld": "The client's consent does not cover the turns that follow.",
     "language": "A turn followed in a language that is not scored.",
 }
 

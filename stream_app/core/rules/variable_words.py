@@ -7,8 +7,8 @@ from stream_app.core.rules.variables import CATALOGUE, Kind
 
 _NAMES: Final = {
     "risk_rise": "rise of the risk",
-    "bundle.enter": "an alert begins at",
-    "bundle.exit": "it ends below",
+    "bundle.enter": "threshold",
+    "bundle.exit": "threshold for the end",
     "index": "empathy index",
     "index_recent": "empathy index, latest exchanges",
     "index_percentile": "percentile of the empathy index",

@@ -35,7 +35,7 @@ NO_SUGGESTION: Final = "Nothing stands out as a suggestion."
 
 def found(mechanism: str, present: int) -> str:
     """Say in how many turns a mechanism was found; empty if in none."""
-    return f"In {_turns(present)} there was {_DESCRIPTIONS[mechanism]}." if present else ""
+    return f"In {_turns(present)} the model found {_DESCRIPTIONS[mechanism]}." if present else ""
 
 
 def missing(mechanism: str, absent: int) -> str:

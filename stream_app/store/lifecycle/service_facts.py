@@ -8,7 +8,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from stream_app.contracts.scores import SessionStatus
+from stream_app.contracts.scores import SessionStatus, Stage
 from stream_app.store.alerts.deliveries import DeliveryState
 from stream_app.store.database.tables import (
     bundles,
@@ -21,6 +21,8 @@ from stream_app.store.database.tables import (
     people,
     session_scores,
     sessions,
+    shadow_bundles,
+    shadow_scores,
 )
 from stream_app.store.lifecycle import retention
 from stream_app.store.stream.repository import Store
@@ -45,6 +47,16 @@ class BundleUse:
     first_used_at: datetime
     sessions: int
     open: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowUse:
+    """A bundle that was registered in the shadow, with the number of turns it has scored."""
+
+    bundle: str
+    digest: str
+    first_used_at: datetime
+    turns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,24 @@ def bundle_use(store: Store) -> list[BundleUse]:
     )
     with store.reading() as connection:
         return [BundleUse(*row) for row in connection.execute(query)]
+
+
+def shadow_use(store: Store) -> list[ShadowUse]:
+    """All bundles that were registered in the shadow, newest first."""
+    final = sa.case((shadow_scores.c.stage == Stage.FINAL.value, 1), else_=0)
+    query = (
+        sa.select(
+            shadow_bundles.c.bundle,
+            shadow_bundles.c.digest,
+            shadow_bundles.c.first_used_at,
+            sa.func.coalesce(sa.func.sum(final), 0),
+        )
+        .outerjoin(shadow_scores, shadow_scores.c.bundle == shadow_bundles.c.bundle)
+        .group_by(shadow_bundles.c.bundle, shadow_bundles.c.digest, shadow_bundles.c.first_used_at)
+        .order_by(shadow_bundles.c.first_used_at.desc(), shadow_bundles.c.bundle)
+    )
+    with store.reading() as connection:
+        return [ShadowUse(*row) for row in connection.execute(query)]
 
 
 def target_deliveries(store: Store) -> list[TargetDeliveries]:

@@ -1,16 +1,19 @@
 """Consent records of a session."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from typing import Annotated, Any
 
 import sqlalchemy as sa
 from pydantic import Field
 
-from stream_app.contracts.events import ConsentPurpose, ConsentStatus
-from stream_app.store.database.tables import consents, sessions
-from stream_app.store.sessions.scope import SCOPES, Scope
+from stream_app.contracts.events import ConsentPurpose, ConsentStatus, Role
+from stream_app.store.database.tables import consents, session_speakers, sessions
+from stream_app.store.sessions.scope import ALL_SESSIONS, SCOPES, Scope
 from stream_app.store.stream.repository import Store
 
 
@@ -49,25 +52,67 @@ class SessionConsent:
     hidden: Annotated[bool, Field(description="Text and scores cannot be read")]
     records: Annotated[list[ConsentRead], Field(description="Oldest first")]
 
+    @property
+    def deciding(self) -> ConsentRead | None:
+        """The latest record that had an effect."""
+        return next((each for each in reversed(self.records) if each.effective), None)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSessions:
+    """Sessions with their consent; ``more``: there are others, which were not read."""
+
+    sessions: list[SessionConsent]
+    more: bool
+
 
 def of_session(store: Store, scope: Scope, session_id: str) -> SessionConsent | None:
     """A session's consent, also if the session is hidden; None if it is not in the scope."""
+    found = _read_sessions(store, scope, [session_id])
+    return found[0] if found else None
+
+
+def look_up(store: Store, name: str, limit: int) -> FoundSessions:
+    """The session with this id, or those of a client with this pseudonym or id in events.
+
+    A session of a counsellor is not theirs to withdraw, so counsellors have none.
+    """
+    speakers = session_speakers
+    of_client = (
+        sa.select(speakers.c.session_id)
+        .where(
+            speakers.c.speaker.in_([name.lower(), store.privacy.pseudonym(name)]),
+            speakers.c.role == Role.CLIENT.value,
+        )
+        .distinct()
+    )
+    of_name = sessions.c.session_id.in_(of_client) | (sessions.c.session_id == name)
+    query = sa.select(sessions.c.session_id).where(of_name).order_by(sessions.c.session_id)
     with store.reading() as connection:
-        found = connection.execute(_of_session(scope), {"session_id": session_id}).all()
-    if not found:
-        return None
-    first = found[0]
+        ids = list(connection.scalars(query.limit(limit + 1)))
+    found = _read_sessions(store, ALL_SESSIONS, ids[:limit])
+    return FoundSessions(found, len(ids) > limit)
+
+
+def _read_sessions(store: Store, scope: Scope, session_ids: Sequence[str]) -> list[SessionConsent]:
+    with store.reading() as connection:
+        rows = connection.execute(_of_sessions(scope), {"session_ids": session_ids}).all()
+    return [_session(list(own)) for _, own in groupby(rows, attrgetter("session_id"))]
+
+
+def _session(rows: Sequence[sa.Row[Any]]) -> SessionConsent:
+    first = rows[0]
     return SessionConsent(
         first.session_id,
         first.consent,
         first.withdrawn,
         first.hidden,
-        [_read(row) for row in found if row.status is not None],
+        [_read(row) for row in rows if row.status is not None],
     )
 
 
 @lru_cache(maxsize=SCOPES)
-def _of_session(scope: Scope) -> sa.Select[Any]:
+def _of_sessions(scope: Scope) -> sa.Select[Any]:
     """A row for each record, and one without a record for a session that has none."""
     own = Scope(scope.team, scope.speaker, with_hidden=True)
     session = (sessions.c.session_id, sessions.c.consent, sessions.c.withdrawn, sessions.c.hidden)
@@ -75,10 +120,15 @@ def _of_session(scope: Scope) -> sa.Select[Any]:
         sa.select(*session, *(consents.c[field] for field in ConsentRead.__slots__))
         .outerjoin_from(sessions, consents, consents.c.session_id == sessions.c.session_id)
         .where(
-            sessions.c.session_id == sa.bindparam("session_id"),
+            sessions.c.session_id.in_(sa.bindparam("session_ids", expanding=True)),
             *own.conditions(sessions.c.session_id, sessions),
         )
-        .order_by(consents.c.occurred_at, consents.c.stored_at, consents.c.consent_id)
+        .order_by(
+            sessions.c.session_id,
+            consents.c.occurred_at,
+            consents.c.stored_at,
+            consents.c.consent_id,
+        )
     )
 
 

@@ -19,6 +19,7 @@ class MeasuredSession:
     week: date
     month: date
     bundle: str
+    team: str
     measures: dict[str, int]
 
 
@@ -32,7 +33,7 @@ def of_counsellor(
     rolled, who = rollup_sessions.c, session_speakers.c
     query = (
         sa.select(
-            *(rolled[name] for name in ("day", "week", "month", "bundle", *ROLLED_UP)),
+            *(rolled[name] for name in ("day", "week", "month", "bundle", "team", *ROLLED_UP)),
         )
         .join(session_speakers, who.session_id == rolled.session_id)
         .where(
@@ -51,6 +52,7 @@ def of_counsellor(
                 row["week"],
                 row["month"],
                 row["bundle"],
+                row["team"],
                 {name: row[name] for name in ROLLED_UP if row[name] is not None},
             )
             for row in connection.execute(query).mappings()

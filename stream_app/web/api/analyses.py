@@ -73,6 +73,13 @@ def answer_question(
         Moment | None,
         Query(description="service-levels: date of a change; drift: begin of the current period"),
     ] = None,
+    trained: Annotated[
+        Identifier | None,
+        Query(
+            description="service-levels: the team that `at` concerns; the others are the "
+            "comparison. For people who read all teams"
+        ),
+    ] = None,
 ) -> Analysis:
     """Associations over the own scope, each with n, 95 % interval and bundle; names nobody.
 
@@ -87,8 +94,11 @@ def answer_question(
     known = QUESTIONS[question].measures
     if not set(measure or ()) <= set(known):
         raise HTTPException(404, f"{question} has the measures {', '.join(known) or '(none)'}")
+    own_team = person.chosen_team(team)
+    if trained is not None and (own_team is not None or at is None):
+        raise HTTPException(422, "trained needs at, and all teams")
     asked = Asked(
-        scope=Scope(team=person.chosen_team(team)),
+        scope=Scope(team=own_team),
         since=since,
         until=until,
         measures=tuple(measure or ()),
@@ -96,6 +106,7 @@ def answer_question(
         fewest_days=fewest_days,
         calendar=calendar,
         at=at,
+        trained=trained,
         attributes=declared_attributes(services.settings, services.store),
         archive=services.settings.archive,
     )

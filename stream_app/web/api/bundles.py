@@ -4,20 +4,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, HTTPException, Path
 from pydantic import Field
 
-from stream_app.errors import BundleError
-from stream_app.inference.bundle import MANIFEST, Manifest, folder_of
 from stream_app.settings import Settings
 from stream_app.store.accounts.roles import Right
 from stream_app.store.sessions import bundles
 from stream_app.web.http.fields import Identifier
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Member, needs
+from stream_app.work import bundle_folders
 
-CARD = "MODEL_CARD.md"
 router = APIRouter(prefix="/bundles", tags=["bundles"])
 
 
@@ -73,11 +70,5 @@ def one_bundle(
 
 
 def _card(settings: Settings, bundle: str) -> str | None:
-    try:
-        folder = folder_of(settings.bundle)
-        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
-        if manifest.bundle_id == bundle:
-            return (folder / CARD).read_text("utf-8")
-    except (OSError, msgspec.MsgspecError, BundleError):
-        return None
-    return None
+    found = bundle_folders.read(settings.bundle)
+    return found.card if found is not None and found.manifest.bundle_id == bundle else None

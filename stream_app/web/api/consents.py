@@ -6,19 +6,17 @@ from typing import Annotated
 from uuid import uuid4
 
 import msgspec
-from aiokafka.errors import KafkaError
 from fastapi import APIRouter, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from stream_app.contracts.events import MAX_VERSION_CHARS, Consent, ConsentPurpose, ConsentStatus
-from stream_app.errors import BrokerUnavailable
-from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import Right
 from stream_app.store.sessions import consents
 from stream_app.store.sessions.consents import SessionConsent
+from stream_app.web import consent_log
 from stream_app.web.http.fields import NO_NUL, Identifier
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
@@ -95,21 +93,7 @@ async def record_consent(
         consent_id=str(uuid4()),
         purposes=agreed or msgspec.UNSET,
     )
-    await run_in_threadpool(
-        audit.record,
-        services.store,
-        person.name,
-        AuditAction.RECORD_CONSENT,
-        session_id,
-        new.status.value,
-    )
-    topic = services.settings.turns_topic
-    try:
-        sent = await services.publisher.send(topic, session_id.encode(), msgspec.json.encode(event))
-        await sent
-    except KafkaError as problem:
-        await services.publisher.close()
-        raise BrokerUnavailable("the broker did not accept the record; try again") from problem
+    await consent_log.send(services, person, event)
 
 
 def _known(services: Services, person: Person, session_id: str) -> SessionConsent:

@@ -39,7 +39,7 @@ ADVICE: Final = {
     422: "Go back, check what you entered, and try again.",
     429: "Wait a little, then try again. Each wrong password makes the wait longer.",
     500: "The error was logged. Try again; if it happens again, tell your Rapport administrator.",
-    503: "Sessions are still scored and nothing is lost. Try again in a minute.",
+    503: "No event is lost: what arrives meanwhile is scored later. Try again in a minute.",
 }
 
 OWN_ADVICE: Final = {
@@ -54,7 +54,7 @@ ROLE_CAN: Final = {
     "your team.",
     PersonRole.ANALYST: "As an analyst, you can open analytics, calibration reports and exports "
     "without names or text.",
-    PersonRole.ADMIN: "As an administrator, you can open the pages of the administration, and the "
+    PersonRole.ADMIN: "As an administrator, you can open the administration pages, and the "
     "scores of all sessions without text.",
     PersonRole.INGEST: "This account is for a program that sends events to the API. It cannot open "
     "pages.",

@@ -14,7 +14,7 @@ _MEASURES: Final = {
     "looked_at": "Sessions that somebody read",
     "acknowledge_minutes": "Time to acknowledge an alert",
     "acknowledged": "Acknowledged alerts",
-    "precision": "Justified alerts",
+    "precision": "Alerts judged right",
 }
 BADGES: Final = {name: badge_of(name) for name in MECHANISMS}
 
@@ -56,6 +56,15 @@ def count(value: float | None) -> str:
     ('6.1', '–')
     """
     return "–" if value is None else f"{value:.1f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with what it counts.
+
+    >>> counted(1, "day"), counted(0, "day"), counted(1204, "turn")
+    ('1 day', '0 days', '1,204 turns')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def measured(value: float | None, name: str) -> str:

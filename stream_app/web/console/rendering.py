@@ -89,8 +89,12 @@ def clock(moment: datetime | None) -> Markup | str:
 
 
 def day(moment: datetime | None) -> Markup | str:
-    """Date and time in UTC; ``times.js`` converts it to the reader's time zone."""
-    return _time(moment, "day", "%-d %b, %H:%M")
+    """Date and time in UTC, with the year if it is not this one.
+
+    ``times.js`` converts it to the reader's time zone.
+    """
+    this_year = moment is None or moment.astimezone(UTC).year == datetime.now(UTC).year
+    return _time(moment, "day", "%-d %b, %H:%M" if this_year else "%-d %b %Y, %H:%M")
 
 
 def weekday(moment: datetime, now: datetime) -> Markup:
@@ -139,6 +143,7 @@ templates.env.filters.update(
     number=formatting.number,
     validity=formatting.validity,
     expected=formatting.count,
+    counted=formatting.counted,
     measured=formatting.measured,
     measure_value=formatting.measure_value,
     sentence=formatting.sentence,

@@ -262,6 +262,18 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("get", "/rules/versions/{version}"): Row(RULES),
     ("post", "/rules/versions/{version}/adopt"): Row(ADMINS, body=CONFIRM, also=UNCONFIRMED),
     ("get", "/admin/retention"): Row(ADMINS),
+    ("get", "/admin/bundles"): Row(ADMINS),
+    ("post", "/admin/bundles/promote"): Row(
+        ADMINS, body={"bundle": "0" * 64, "reason": "x", "password": ""}, also=UNCONFIRMED
+    ),
+    ("post", "/admin/bundles/rollback"): Row(
+        ADMINS, body={"reason": "x", "password": ""}, also=UNCONFIRMED
+    ),
+    ("get", "/admin/consent"): Row(ADMINS),
+    ("post", "/admin/consent/find"): Row(ADMINS, body={"speaker": "{session}"}),
+    ("post", "/admin/consent"): Row(
+        ADMINS, body={"speaker": "{session}", "password": ""}, also=UNCONFIRMED
+    ),
     ("get", "/admin/erasure"): Row(ADMINS),
     ("post", "/admin/erasure/plan"): Row(ADMINS, body={"sessions": "none"}),
     ("post", "/admin/erasure"): Row(

@@ -19,6 +19,8 @@ except ImportError:
     sync_playwright = None  # type: ignore[assignment]
 
 PATIENCE_MS = 20_000
+UNTIL_SORTED_MS = 60_000
+"""The wall sorts itself every 20 s, and 30 s after a pointer has stopped on it."""
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser")
 """The first one that is installed; without windows a tab costs a third of the time."""
 WIDE = {"width": 1280, "height": 900}

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 import sqlalchemy as sa
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from stream_app.contracts.scores import SessionScore, SessionStatus
 from stream_app.store.database.tables import session_scores, session_speakers, sessions, turn_scores
-from tests.web.browser.conftest import NewWeb, OpenTab
+from tests.web.browser.conftest import UNTIL_SORTED_MS, NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, scorer
 
 SESSIONS = 500
@@ -21,6 +21,14 @@ FIRST = 50
 TURNS = 40
 ROUNDS = 10
 UPDATES = 10
+CALM = 200
+IN_VIEW = 12
+SHIFTS = """() => {
+  window.shifted = 0;
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifted += entry.value;
+  }).observe({ type: "layout-shift" });
+}"""
 SEARCH = """async () => {
   const began = performance.now();
   const field = document.getElementById("search");
@@ -175,6 +183,7 @@ def test_five_hundred_active_sessions_are_shown_in_order(web: ScoredWeb, open_ta
         """(wanted) => [...document.querySelectorAll("#cards > .card")].every(
           (card, place) => card.dataset.session === wanted[place])""",
         arg=wanted,
+        timeout=UNTIL_SORTED_MS,
     )
     # A slow page loses events and reloads the wall; no point of any line stays missing.
     page.wait_for_function(
@@ -261,3 +270,39 @@ def test_the_first_fifty_are_shown_and_a_search_finds_the_others(
     expect(static.locator("#cards .card")).to_have_count(FIRST)
     static.locator("#rest a").click()
     expect(static.locator("#cards .card")).to_have_count(2 * FIRST)
+
+
+def test_the_wall_does_not_jump_while_nobody_touches_it(web: ScoredWeb, open_tab: OpenTab) -> None:
+    """Two hundred cards for eight seconds, and until they were sorted; a session ends meanwhile."""
+    tab = open_tab(web)
+    page = tab.open(f"/?shown={CALM}")
+    tab.wait_until_live()
+    expect(page.locator("#cards > .card")).to_have_count(CALM)
+    page.evaluate(SHIFTS)
+    order = names_on(page)
+    ended = int(order[2].removeprefix("live-"))
+    began, turn, shifts, is_sorted = time.monotonic(), 2_001, [], False
+    while not is_sorted:
+        turn += 2
+        scores = [score_after(number, turn) for number in range(SESSIONS)]
+        if len(shifts) >= 3:
+            over = msgspec.structs.replace(scores.pop(ended), status=SessionStatus.CLOSED)
+            scores += [over] if len(shifts) == 3 else []
+        web.publish_scores(scores)
+        page.wait_for_timeout(500)
+        shifts.append(page.evaluate("window.shifted"))
+        is_sorted = order[2] not in names_on(page)
+        took = time.monotonic() - began
+        assert took < UNTIL_SORTED_MS / 1000, "never sorted"
+        assert took > 8 or names_on(page)[:IN_VIEW] == order[:IN_VIEW]
+    page.wait_for_timeout(1_000)
+    print(f"\nsorted after {took:.0f} s; layout shift {[round(each, 3) for each in shifts]}")
+    assert names_on(page)[:IN_VIEW] != order[:IN_VIEW]
+    assert page.evaluate("window.shifted") <= 0.1
+
+
+def names_on(page: Page) -> list[str]:
+    found: list[str] = page.eval_on_selector_all(
+        "#cards > .card", "cards => cards.map(card => card.dataset.session)"
+    )
+    return found

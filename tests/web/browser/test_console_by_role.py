@@ -16,7 +16,19 @@ from tests.web.browser.scored_web import PASSWORD, ScoredWeb
 HALF = timedelta(minutes=10)
 CLEO = "cleo@example.org"
 OTHER = "no-account@example.org"
-ADMIN = ("", "/accounts", "/accounts/sue", "/teams", "/settings", "/retention", "/audit")
+ADMIN = (
+    "",
+    "/accounts",
+    "/accounts/sue",
+    "/teams",
+    "/settings",
+    "/bundles",
+    "/retention",
+    "/consent",
+    "/erasure",
+    "/holds",
+    "/audit",
+)
 WINDOWS = {"wide": {"viewport": WIDE}, "phone": {"viewport": PHONE, "has_touch": True}}
 
 

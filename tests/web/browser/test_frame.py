@@ -137,7 +137,7 @@ def test_a_review_is_due_at_the_end_of_the_readers_day(web: ScoredWeb, open_tab:
     page.locator("[name=due]").fill("2100-01-02")
     page.get_by_role("button", name="Assign", exact=True).click()
     due = page.get_by_role("region", name="Reviews of this session").locator("time").first
-    expect(due).to_have_text("2 Jan, 23:59")
+    expect(due).to_have_text("2 Jan 2100, 23:59")
     expect(due).to_have_attribute("title", "2100-01-02 14:59:59 UTC")
 
 
@@ -145,8 +145,8 @@ def test_the_sign_in_page_says_what_this_is_and_whom_to_ask(
     web: ScoredWeb, open_tab: OpenTab
 ) -> None:
     page = open_tab(web, None).open("/sign-in")
-    expect(page.locator("main")).to_contain_text("Rapport reads conversations")
-    expect(page.locator("main")).to_contain_text("administrator of your organisation")
+    expect(page.locator("main")).to_contain_text("Rapport follows counselling")
+    expect(page.locator("main")).to_contain_text("Rapport administrator creates accounts")
 
 
 def test_a_filter_applies_at_once_and_keeps_the_focus(web: ScoredWeb, open_tab: OpenTab) -> None:

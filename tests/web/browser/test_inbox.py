@@ -36,7 +36,7 @@ def test_an_alert_shows_its_reason_and_the_exchanges_it_is_about(
         re.compile(r"^Little empathy lately \(risk 0\.\d\d\): .*usual")
     )
     names = alert.locator(".numbers dt").all_inner_texts()
-    assert "an alert begins at" in names
+    assert "threshold" in names
     assert "risk" in names
     assert not re.search(r"[._]", "".join(names)), "names of variables are not for people"
     exchange = alert.locator(".exchanges li").first

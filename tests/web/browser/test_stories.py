@@ -87,7 +87,7 @@ def test_an_administrator_erases_a_person(web: ScoredWeb, open_tab: OpenTab) -> 
     assert known(web.store, "gone")
     page = counted(open_tab(web, "ada").page)
     page.get_by_role("link", name="Erasure").click()
-    page.get_by_label("A person, by the speaker id in events").fill("gil@example.org")
+    page.get_by_label("A person's speaker id, as in events").fill("gil@example.org")
     page.get_by_role("button", name="Count what would be erased").click()
     plan = page.locator("section", has_text="What would be erased").first
     expect(plan).to_contain_text(re.compile(r"Stored\s*1"))

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.web.browser.conftest import NewWeb, OpenTab
+from tests.web.browser.conftest import UNTIL_SORTED_MS, NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, sample_session_events, turn
 
 BAD = "customer-service-02"
@@ -94,7 +94,8 @@ def test_new_scores_update_a_card_and_the_order(web: ScoredWeb, open_tab: OpenTa
           const risks = [...document.querySelectorAll("#cards > .card:not(.unanswered)")].map(
             (card) => Number(card.dataset.risk));
           return risks.every((risk, place) => !place || risk <= risks[place - 1]);
-        }"""
+        }""",
+        timeout=UNTIL_SORTED_MS,
     )
     points = page.locator("[data-session=middling] polyline").get_attribute("points") or ""
     assert len(points.split()) == 8, "one point for each counsellor turn from the second answer on"
@@ -126,7 +127,9 @@ def test_a_card_appears_when_a_session_begins_and_disappears_when_it_ends(
     expect(page.locator("[data-session=fresh]")).to_be_visible()
     expect(page.locator("#count")).to_have_text(str(count + 1))
     web.commit_and_publish(*events[3:])
-    expect(page.locator("[data-session=fresh]")).to_have_count(0)
+    expect(page.locator("#count")).to_have_text(str(count))
+    expect(page.locator("[data-session=fresh] .place")).to_contain_text("no longer live")
+    expect(page.locator("[data-session=fresh]")).to_have_count(0, timeout=UNTIL_SORTED_MS)
     expect(page.locator("#count")).to_have_text(str(count))
 
 
@@ -208,7 +211,8 @@ def test_an_idle_pointer_does_not_prevent_sorting(web: ScoredWeb, open_tab: Open
     last.evaluate("card => { card.dataset.risk = '1'; card.classList.add('unanswered'); }")
     web.commit_and_publish(turn("calm", 12, "i do not know"))
     expect(page.locator("#resort")).to_be_visible()
-    expect(page.locator("#cards > .card").first).to_have_attribute("data-session", session or "")
+    front = page.locator("#cards > .card").first
+    expect(front).to_have_attribute("data-session", session or "", timeout=UNTIL_SORTED_MS)
     expect(page.locator("#resort")).to_be_hidden()
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.browser.conftest import NewWeb, OpenTab
+from tests.web.browser.conftest import UNTIL_SORTED_MS, NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb, turn
 
 HALF = timedelta(minutes=10)
@@ -72,7 +72,8 @@ def test_groups_are_teams_and_new_sessions_find_theirs(web: ScoredWeb, open_tab:
     expect(page.locator("[data-team=mid] [data-session=late]")).to_be_visible()
     end = {"type": "session_end", "session_id": "late", "occurred_at": web.now().isoformat()}
     web.commit_and_publish(json.dumps(end).encode())
-    expect(page.locator(".group[data-team=mid]")).to_have_count(0)
+    gone = page.locator(".group[data-team=mid]")
+    expect(gone).to_have_count(0, timeout=UNTIL_SORTED_MS)
 
 
 def test_compact_cards_are_lower_and_keep_what_matters(web: ScoredWeb, open_tab: OpenTab) -> None:
@@ -118,7 +119,7 @@ def test_critical_alerts_sound_and_notify_once_that_is_chosen(
     assert page.evaluate("window.rung") == []
     expect(page.locator("#alarm")).not_to_have_attribute("data-sounded", re.compile("."))
     page.get_by_label("sound").check()
-    page.get_by_label("notification of the browser").check()
+    page.get_by_label("browser notification").check()
     page.reload()
     tab.wait_until_live()
     expect(page.get_by_label("sound")).to_be_checked()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import pytest
 
@@ -31,8 +32,15 @@ def analysis(question: str, *estimates: Estimate, notes: tuple[str, ...] = ()) -
     )
 
 
-def said(question: str, *estimates: Estimate, at: date | None = None, what: str = "") -> str:
-    return answers.sentence(analysis(question, *estimates), estimates, at=at, what=what)
+def said(
+    question: str,
+    *estimates: Estimate,
+    at: date | None = None,
+    what: str = "",
+    trained: str = "",
+) -> str:
+    found = analysis(question, *estimates)
+    return answers.sentence(found, estimates, at=at, what=what, trained=trained)
 
 
 def jump(**changes: object) -> Estimate:
@@ -43,11 +51,13 @@ def test_a_training_with_an_effect() -> None:
     told = said(service_levels.QUESTION, jump(), at=DAY, what="training “Listening”")
     assert told == (
         "Since the training “Listening” on 2 March 2026, the empathy index is 0.100 higher than "
-        "the trend before leads one to expect (95 % interval 0.050 to 0.150, 24 counsellors, "
+        "expected from the trend before (95 % interval 0.050 to 0.150, 24 counsellors, "
         "n = 1,200). Whatever else changed in that week would look the same."
     )
     lower = jump(value=-0.1, low=-0.15, high=-0.05)
-    assert "0.100 lower than the trend" in said(service_levels.QUESTION, lower, at=DAY)
+    assert "0.100 lower than expected from the trend" in said(
+        service_levels.QUESTION, lower, at=DAY
+    )
 
 
 def test_a_training_whose_effect_may_be_chance() -> None:
@@ -57,10 +67,28 @@ def test_a_training_whose_effect_may_be_chance() -> None:
     assert "higher" not in told
 
 
+def test_a_training_of_one_team_is_told_beside_the_others() -> None:
+    of_north: dict[str, Any] = {"at": DAY, "what": "training “Listening”", "trained": "north"}
+    told = said(service_levels.QUESTION, jump(), **of_north)
+    assert told == (
+        "Since the training “Listening” on 2 March 2026, the empathy index of team north is 0.100 "
+        "higher than expected from the other teams (95 % interval 0.050 to 0.150, 24 "
+        "counsellors, n = 1,200). Whatever else changed for this team alone in that week would "
+        "look the same."
+    )
+    unsure = said(service_levels.QUESTION, jump(**UNSURE), **of_north)
+    assert "can be shown beyond what the other teams show: the estimate" in unsure
+    none = jump(value=None, low=None, high=None, p=None, problem="too few weeks")
+    assert said(service_levels.QUESTION, none, **of_north) == (
+        "Whether the empathy index of team north changed with the training “Listening” on 2 March "
+        "2026, compared with the other teams, cannot be said: too few weeks."
+    )
+
+
 def test_a_change_of_a_time_is_a_ratio() -> None:
     faster = jump(measure="first_answer", unit="ratio", value=0.6, low=0.5, high=0.7)
     told = said(service_levels.QUESTION, faster, at=DAY)
-    assert "the time to the first answer is 0.600 times what the trend before" in told
+    assert "the time to the first answer is 0.600 times as long as expected from" in told
 
 
 def test_what_cannot_be_estimated_says_why() -> None:
@@ -121,6 +149,22 @@ def test_a_correction_decides_and_levels_are_no_comparisons() -> None:
     told = said(fairness.QUESTION, level, sure)
     assert "the share of sessions with an alert is 0.100 lower for channel chat than" in told
     assert said(fairness.QUESTION, level) == "Nothing can be compared here."
+
+
+def test_fairness_tells_small_differences_and_groups_without_a_figure() -> None:
+    large = replace(BASE, name=fairness.DIFFERENCE, group="channel chat", p=0.01, p_adjusted=0.02)
+    small = replace(large, group="lang en", value=0.02, low=0.01, high=0.03)
+    assert "small" not in said(fairness.QUESTION, large)
+    told = said(fairness.QUESTION, large, small)
+    assert told.startswith("2 of 2 comparisons are beyond chance")
+    assert told.endswith(
+        "1 of these 2 differences is small: less than 5 percentage points even at the far end of "
+        "the interval."
+    )
+    assert "It is small: less than 5" in said(fairness.QUESTION, small)
+    none = replace(BASE, name=fairness.RATE, group="lang cy", value=None, problem="not enough data")
+    told = said(fairness.QUESTION, small, none)
+    assert "Some figures of 1 group are withheld, because the group, or the one" in told
 
 
 def test_an_interval_decides_where_there_is_no_test() -> None:

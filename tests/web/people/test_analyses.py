@@ -112,7 +112,8 @@ def test_the_training_is_chosen_before_anybody_asks(platform: Platform, days: Pa
     client = platform.as_("ana", marked_days=days)
     page = opened(client, "service-levels")
     assert f'name="at" value="{TRAINING}"' in page
-    assert "the training “Reflections” (team south) on 1 April 2026" in sentence(page)
+    assert "the training “Reflections” on 1 April 2026" in sentence(page)
+    assert "(team south)" in sentence(opened(client, "service-levels?trained="))
     assert "training “Listening <b>”" in words(page)
     assert "<b>”" not in page
     assert "2026-05-04: release “Chat 4.2”" in words(page)
@@ -265,3 +266,31 @@ def test_the_same_choice_is_computed_once(
     for path in ("drift", "drift?measure=language", "drift?team=north"):
         opened(client, path)
     assert calls == ["drift", "drift"]
+
+
+def test_a_training_of_a_team_compares_it_with_the_others(platform: Platform, days: Path) -> None:
+    client = platform.as_("ana", marked_days=days)
+    page = opened(client, "service-levels")
+    assert '<option value="south" selected>team south, compared with the others' in page
+    assert "the empathy index of team south" in sentence(page)
+    assert "trained=south" in page, "downloads answer the same question"
+    together = opened(client, "service-levels?trained=")
+    assert "of team south" not in sentence(together)
+    assert sentence(together) != sentence(page)
+    asked = f"measure=empathy_index&at={TRAINING}"
+    given = client.get(f"/analytics/service-levels/table?{asked}&format=json").json()
+    api = f"/api/v1/analyses/service-levels?measure=empathy_index&at={TRAINING}T00:00:00Z"
+    assert given == client.get(f"{api}&trained=south").json()
+    assert given != client.get(api).json()
+
+
+def test_who_reads_one_team_compares_no_teams(platform: Platform, days: Path) -> None:
+    client = platform.as_("ana", marked_days=days)
+    page = opened(client, "service-levels?team=south&trained=south")
+    assert 'name="trained"' not in page
+    assert "of team south" not in sentence(page)
+    api = "/api/v1/analyses/service-levels?trained=south"
+    for more in ("", f"&at={TRAINING}T00:00:00Z&team=south"):
+        answer = client.get(api + more)
+        assert answer.status_code == 422
+        assert "trained needs at, and all teams" in answer.text

@@ -1,11 +1,14 @@
 """A counsellor's development: private to the counsellor and supervisors of the sessions."""
 
 import re
+from datetime import date
 from pathlib import Path
 from statistics import fmean
 
 import sqlalchemy as sa
 
+from stream_app.analytics.questions import marked_days
+from stream_app.analytics.questions.marked_days import MarkedDay
 from stream_app.findings.trends import MIN_SESSIONS, interval
 from stream_app.store.database import tables
 from stream_app.store.sessions import counsellors
@@ -140,3 +143,31 @@ def test_archived_sessions_stay_for_the_supervisor_of_their_team(
 
 def figures_of(page: str) -> list[str]:
     return re.findall(r'<th scope="row">[\d-]+</th><td>.*?</tr>', page)
+
+
+def test_days_of_the_counsellors_teams_are_marked(platform: Platform, tmp_path: Path) -> None:
+    file = tmp_path / "days.csv"
+    with platform.store.reading() as connection:
+        rolled, who = tables.rollup_sessions.c, tables.session_speakers.c
+        query = (
+            sa.select(rolled.team)
+            .join(tables.session_speakers, who.session_id == rolled.session_id)
+            .where(who.speaker == platform.pseudonym(LINKED))
+        )
+        team = connection.scalars(query).first()
+    other = "south" if team == "north" else "north"
+    marked_days.write(
+        file,
+        [
+            MarkedDay(date(2026, 3, 2), "training", "Listening", team or ""),
+            MarkedDay(date(2026, 3, 9), "release", "New desk"),
+            MarkedDay(date(2026, 3, 16), "training", "Elsewhere", other),
+        ],
+    )
+    client = platform.as_("cleo", marked_days=file)
+    page = client.get(f"/me/development?{RANGE}").text
+    assert f"2026-03-02: training “Listening” (team {team})" in page
+    assert "release “New desk”" in page
+    assert "Elsewhere" not in page, "days of other teams concern others"
+    file.write_text("when\n", "utf-8")
+    assert "are not marked: days.csv" in client.get(f"/me/development?{RANGE}").text

@@ -153,7 +153,7 @@ def test_a_target_may_lie_above_the_baseline_or_below(
 
 def measured(shares: list[float]) -> list[MeasuredSession]:
     return [
-        MeasuredSession(STARTS, STARTS, STARTS, "b", {"talk_share": round(share * 10_000)})
+        MeasuredSession(STARTS, STARTS, STARTS, "b", "", {"talk_share": round(share * 10_000)})
         for share in shares
     ]
 

@@ -111,7 +111,7 @@ def test_a_note_reaches_the_topic_and_its_receipt_the_page(
     assert answer.status_code == 201
     stored = answer.json()
     assert (stored["person"], stored["published_at"], stored["received_at"]) == ("sue", None, None)
-    assert "waiting for the broker" in page(as_, "sue")
+    assert "not sent yet" in page(as_, "sue")
 
     assert publish(sue) == 1
     [(topic, key, message, headers)] = broker.sent

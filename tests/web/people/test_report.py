@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stream_app.analytics.questions import shown_curves
+from stream_app.analytics.questions.marked_days import MarkedDay
 from stream_app.analytics.views.shown import ALL
 from stream_app.cli import app
 from stream_app.web.console.analytics import report
@@ -18,6 +19,7 @@ from tests.web.people.longitudinal import Platform, platform
 __all__ = ["platform"]
 
 FIRST, LAST = date(2026, 1, 1), date(2026, 7, 31)
+TRAINING = MarkedDay(date(2026, 4, 15), "training", "Listening", "south")
 
 
 _made: list[str] = []
@@ -27,7 +29,8 @@ _made: list[str] = []
 @pytest.fixture
 def page(platform: Platform) -> str:
     if not _made:
-        _made.append(report.html(platform.store, Wanted("south", FIRST, LAST, fewest_days=30)))
+        wanted = Wanted("south", FIRST, LAST, fewest_days=30, days=[TRAINING])
+        _made.append(report.html(platform.store, wanted))
     return _made[0]
 
 
@@ -52,6 +55,19 @@ def test_every_figure_has_a_table_n_interval_model_and_agreement(page: str) -> N
     agreement = page.split("<h2>Agreement of people and model</h2>")[1]
     assert re.search(r"synthetic-1, emotional reactions: κ 0\.\d\d \[0\.", agreement)
     assert page.count("emotional reactions: κ 0") == agreement.count("emotional reactions: κ 0")
+
+
+def test_trainings_and_releases_are_marked_on_every_curve_by_date(page: str) -> None:
+    figures = [part.split("</figure>")[0] for part in page.split("<figure")[1:]]
+    by_date = [
+        figure
+        for figure in figures
+        if re.search(r"by (calendar week|reporting month)</span>", figure)
+    ]
+    drawn = [figure for figure in by_date if "<svg" in figure]
+    assert len(drawn) >= 10
+    for figure in drawn:
+        assert "2026-04-15: training “Listening” (team south)" in figure
 
 
 def test_it_hides_what_the_views_hide(platform: Platform, page: str) -> None:

@@ -244,7 +244,7 @@ def test_double_reviews_are_blind_until_both_have_signed_off(as_: As, filled: St
     assert {each["auto"] for each in sue.get(f"/api/v1{of_sue}").json()["criteria"]} == {None}
     sue.post(f"{of_sue}/comments", data={"seq": "1", "comment": "An open question."})
     assert sue.post(of_sue, data={**EVERY, "do": "sign-off"}).status_code == 303
-    assert "the other reviewer is not done" in sue.get("/reviews").text
+    assert "the other reviewer has not signed off" in sue.get("/reviews").text
     for address in (of_sue, f"/api/v1{of_sue}"):
         seen = ben.get(address).text
         assert "An open question." not in seen

@@ -114,6 +114,8 @@ OF_API: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {
     ("/samples", "title"): ("pat", {"bundle": BUNDLE, "size": 5}),
 }
 OF_FORMS: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {
+    ("/admin/bundles/promote", "reason"): ("ada", {"bundle": "0" * 64}),
+    ("/admin/bundles/rollback", "reason"): ("ada", {}),
     (f"/{ALERT}/acknowledge", "note"): ("pat", {"reason": "justified"}),
     (f"/{ALERT}/note", "note"): ("pat", {}),
     (f"/{ALERT}/judge", "note"): ("pat", {"judgement": "justified"}),

@@ -2,10 +2,18 @@
 
 from fastapi import APIRouter
 
-from stream_app.web.console.admin import accounts, audit_trail, erasure, overview, service
+from stream_app.web.console.admin import (
+    accounts,
+    audit_trail,
+    bundles,
+    consent,
+    erasure,
+    overview,
+    service,
+)
 
 router = APIRouter()
-for part in (overview, accounts, service, erasure, audit_trail):
+for part in (overview, accounts, service, bundles, consent, erasure, audit_trail):
     router.include_router(part.router)
 
 __all__ = ["router"]

@@ -77,7 +77,7 @@ def plan(
     try:
         return _erasure(request, person, asked=asked, plan=asked.plan(services))
     except RapportError as problem:
-        return _erasure(request, person, asked=asked, problem=str(problem))
+        return _erasure(request, person, asked=asked, problem=str(problem), refusal="Not counted")
 
 
 @router.post("/erasure")
@@ -157,7 +157,7 @@ async def end_hold(
     def change() -> None:
         holds.remove(services.store, session_id, person.name)
 
-    done = "The hold has ended: the session expires, and can be erased."
+    done = "The hold has ended: the session can expire and be erased again."
     return await _held(request, services, person, password, change, done)
 
 

@@ -5,6 +5,7 @@ __all__ = [
     "analytics",
     "exports",
     "figures",
+    "known_days",
     "report",
     "report_page",
     "summary",

@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from stream_app import extras
 from stream_app.analytics.questions.attributes import AttributesError, NotEnabled
-from stream_app.analytics.questions.marked_days import TRAINING, MarkedDay
+from stream_app.analytics.questions.marked_days import TRAINING, MarkedDay, trained_team
 from stream_app.analytics.questions.result import ALL, Analysis, Curve, Estimate
 from stream_app.analytics.questions.shown_curves import EPOCH, MONTHS, WEEKS
 from stream_app.core.measures.suppression import MIN_CLIENTS, MIN_COUNSELLORS
@@ -64,7 +64,8 @@ class Chosen:
     """What a page shows.
 
     ``since`` and ``until``: the first and the last day, None for all; ``first`` and ``last``: the
-    days to which curves are zoomed; ``stay``: None for the analysis' own minimum.
+    days to which curves are zoomed; ``stay``: None for the analysis' own minimum. ``trained``: the
+    team that the date concerns, empty for all, None if nobody chose.
     """
 
     since: date | None
@@ -77,6 +78,7 @@ class Chosen:
     calendar: bool
     first: date | None
     last: date | None
+    trained: str | None
 
 
 async def _chosen(
@@ -91,6 +93,7 @@ async def _chosen(
     calendar: bool = False,
     first: Day = "",
     last: Day = "",
+    trained: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Chosen:
     if stay and int(stay) > MOST_DAYS:
         raise HTTPException(422, f"a stay has at most {MOST_DAYS} days")
@@ -105,6 +108,7 @@ async def _chosen(
         calendar=calendar,
         first=as_day(first),
         last=as_day(last),
+        trained=trained,
     )
 
 
@@ -205,9 +209,12 @@ def busy(request: Request, problem: AnalysisRunning) -> Response:
 
 
 def _with_date(question: str, chosen: Chosen, days: Sequence[MarkedDay]) -> Chosen:
-    """Use the last training as the date, where a question asks for one and none was chosen."""
-    if question != "service-levels" or chosen.at is not None:
-        return chosen
+    """Fill in a date and whom it concerns, where a question asks for them and nobody chose.
+
+    The date is that of the last training. Its team, if it had one, is compared with the others.
+    """
+    if question != "service-levels":
+        return replace(chosen, trained=None)
     today = datetime.now(UTC).date()
     past = [
         each.day
@@ -215,7 +222,11 @@ def _with_date(question: str, chosen: Chosen, days: Sequence[MarkedDay]) -> Chos
         if each.kind == TRAINING
         and (chosen.since or date.min) < each.day <= min(chosen.until or today, today)
     ]
-    return replace(chosen, at=past[-1]) if past else chosen
+    at = chosen.at or (past[-1] if past else None)
+    if at is None or chosen.team is not None:
+        return replace(chosen, at=at, trained=None)
+    trained = trained_team(days, at) if chosen.trained is None else chosen.trained
+    return replace(chosen, at=at, trained=trained)
 
 
 def _computed(services: Services, question: str, chosen: Chosen) -> Computed:
@@ -240,6 +251,7 @@ def _asked(services: Services, chosen: Chosen, measures: tuple[str, ...]) -> "As
         measures=measures,
         calendar=chosen.calendar,
         at=_midnight(chosen.at),
+        trained=chosen.trained or None,
         attributes=declared_attributes(services.settings, services.store),
         archive=services.settings.archive,
     )
@@ -333,10 +345,14 @@ def _shown(
     plot = answers.plot(question, estimates, one_measure=measure != EVERY)
     if plot is not None and shown_curves and len(plot.lines) < 2:
         plot = None  # the sentence has it, and the curve says more
-    what = next((each.words for each in days if each.day == chosen.at), "")
+    what = next((_happened(each, chosen) for each in days if each.day == chosen.at), "")
     return Shown(
         sentence=answers.sentence(
-            analysis, estimates, at=chosen.at, what="" if what.startswith("the chosen") else what
+            analysis,
+            estimates,
+            at=chosen.at,
+            what="" if what.startswith("the chosen") else what,
+            trained=chosen.trained or "",
         ),
         plot=plot,
         figures=shown_curves,
@@ -346,6 +362,11 @@ def _shown(
         measures=measures,
         groups=groups,
     )
+
+
+def _happened(day: MarkedDay, chosen: Chosen) -> str:
+    """The event in words; without its team where the sentence names it."""
+    return (replace(day, team="") if day.team == chosen.trained else day).words
 
 
 def _rows(estimates: Sequence[Estimate], *, one_measure: bool) -> list[TableRow]:
@@ -417,11 +438,16 @@ def _query(chosen: Chosen) -> str:
         "measure": chosen.measure,
         "group": chosen.group,
         "at": chosen.at,
+        "trained": chosen.trained,
         "stay": chosen.stay,
         "calendar": "true" if chosen.calendar else "",
         "first": chosen.first,
         "last": chosen.last,
     }
     return urlencode(
-        [(name, str(value)) for name, value in sent.items() if value not in ("", None)]
+        [
+            (name, str(value))
+            for name, value in sent.items()
+            if value is not None and (value != "" or name == "trained")
+        ]
     )

@@ -18,7 +18,7 @@ from stream_app.analytics.questions import (
     service_levels,
 )
 from stream_app.analytics.questions.result import ALL, Analysis, Estimate
-from stream_app.web.console.formatting import plain
+from stream_app.web.console.formatting import counted, plain
 from stream_app.web.console.plots import axis_ticks, interval_chart
 from stream_app.web.console.plots.interval_chart import IntervalChart
 
@@ -36,7 +36,7 @@ IN_SENTENCES: Final = {
     "looked_at": "the share of sessions that somebody read",
     "acknowledge_minutes": "the time to acknowledge an alert",
     "acknowledged": "the share of acknowledged alerts",
-    "precision": "the share of justified alerts",
+    "precision": "the share of alerts judged right",
 }
 LEVELS: Final = (
     over_time.MEAN,
@@ -107,18 +107,24 @@ def is_ratio(each: Estimate) -> bool:
 
 
 def sentence(
-    analysis: Analysis, shown: Sequence[Estimate], *, at: date | None = None, what: str = ""
+    analysis: Analysis,
+    shown: Sequence[Estimate],
+    *,
+    at: date | None = None,
+    what: str = "",
+    trained: str = "",
 ) -> str:
     """The answer from the ``shown`` estimates of one measure and group.
 
-    ``at``: the chosen date, ``what``: what happened then.
+    ``at``: the chosen date, ``what``: what happened then, ``trained``: the team that it concerned.
     """
     if not analysis.estimates:
         return " ".join(["There is no answer yet.", *analysis.notes[-1:]])
     told: dict[str, Callable[[], str]] = {
         over_time.QUESTION: lambda: _over_time(shown),
-        service_levels.QUESTION: lambda: _service_levels(shown, at, what),
+        service_levels.QUESTION: lambda: _service_levels(shown, at, what, trained),
         drift.QUESTION: lambda: _drift(analysis, shown),
+        fairness.QUESTION: lambda: _fairness(shown),
     }
     known = told.get(analysis.question)
     return known() if known else _of_many(analysis.question, shown)
@@ -157,11 +163,11 @@ def _over_time(shown: Sequence[Estimate]) -> str:
     )
 
 
-def _service_levels(shown: Sequence[Estimate], at: date | None, what: str) -> str:
+def _service_levels(shown: Sequence[Estimate], at: date | None, what: str, trained: str) -> str:
     levels = [each for each in shown if each.name == service_levels.TYPICAL]
     jump = _named(shown, service_levels.JUMP)
     if at is not None and jump is not None:
-        return _jump(jump, at, what)
+        return _jump(jump, at, what, trained)
     if not levels:
         return "There is no figure about this choice."
     known = [each for each in levels if each.value is not None]
@@ -183,19 +189,24 @@ def _level(each: Estimate) -> str:
     return f"{number(each.value or 0.0)}{unit}{whose}"
 
 
-def _jump(jump: Estimate, at: date, what: str) -> str:
+def _jump(jump: Estimate, at: date, what: str, trained: str) -> str:
+    """The change at a date; of the team ``trained`` in comparison with the others."""
     day = f"{at:%-d %B %Y}"
     happened = f"the {what} on {day}" if what else day
-    named = _lower(jump.measure)
+    named = _lower(jump.measure) + (f" of team {trained}" if trained else "")
     if jump.value is None:
-        return f"Whether {named} changed with {happened} cannot be said: {_why(jump)}."
+        beside = ", compared with the other teams," if trained else ""
+        return f"Whether {named} changed with {happened}{beside} cannot be said: {_why(jump)}."
     if is_beyond_chance(jump):
+        source = "the other teams" if trained else "the trend before"
+        alone = " for this team alone" if trained else ""
         return (
-            f"Since {happened}, {named} is {_size(jump)} the trend before leads one to expect "
-            f"{_rests_on(jump)}. Whatever else changed in that week would look the same."
+            f"Since {happened}, {named} is {_size(jump)} expected from {source} "
+            f"{_rests_on(jump)}. Whatever else changed{alone} in that week would look the same."
         )
+    beyond = "what the other teams show" if trained else "the trend before"
     return (
-        f"No change of {named} with {happened} can be shown beyond the trend before: the estimate "
+        f"No change of {named} with {happened} can be shown beyond {beyond}: the estimate "
         f"is {_estimate(jump)} {_rests_on(jump)}. The interval says how large a change may have "
         "been missed."
     )
@@ -204,7 +215,7 @@ def _jump(jump: Estimate, at: date, what: str) -> str:
 def _size(jump: Estimate) -> str:
     value = jump.value or 0.0
     if is_ratio(jump):
-        return f"{number(value)} times what"
+        return f"{number(value)} times as long as"
     return f"{number(abs(value))} {'higher' if value > 0 else 'lower'} than"
 
 
@@ -229,6 +240,25 @@ def _drift(analysis: Analysis, shown: Sequence[Estimate]) -> str:
         f"{_lower(largest.measure)}{_of_group(largest)}, {number(largest.value or 0.0)} "
         f"{_rests_on(largest)}. {note}"
     )
+
+
+def _fairness(shown: Sequence[Estimate]) -> str:
+    """The comparisons; how many differences are small, and how many groups have no figure."""
+    found = [each for each in shown if is_beyond_chance(each)]
+    small = sum(map(fairness.is_small, found))
+    said = [_of_many(fairness.QUESTION, shown)]
+    if small:
+        which = f"{small} of these {len(found)} differences" if len(found) > 1 else "It"
+        are = "is" if small == 1 else "are"
+        far = "even at the far end of the interval"
+        said.append(f"{which} {are} small: less than {fairness.POINTS} {far}.")
+    groups = {each.group for each in shown if each.problem == fairness.NOT_ENOUGH}
+    if groups:
+        said.append(
+            f"Some figures of {counted(len(groups), 'group')} are withheld, because the group, or "
+            "the one that it is compared with, has too little data."
+        )
+    return " ".join(said)
 
 
 def _of_many(question: str, shown: Sequence[Estimate]) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 from stream_app import __version__
 from stream_app.analytics.questions import over_time, questions, service_levels, shown_curves
+from stream_app.analytics.questions.marked_days import MarkedDay
 from stream_app.analytics.questions.questions import Asked
 from stream_app.analytics.questions.result import Analysis, Curve
 from stream_app.analytics.questions.shown_curves import MEASURES, SESSIONS
@@ -38,7 +39,7 @@ class Wanted:
     """What the report is about.
 
     ``team``: None for all; days are the first and the last; ``fewest_days``: minimum stay;
-    ``archive``: the folder of archived months.
+    ``archive``: the folder of archived months. ``days``: to be marked on curves.
     """
 
     team: str | None
@@ -46,6 +47,7 @@ class Wanted:
     until: date
     fewest_days: int = over_time.FEWEST_DAYS
     archive: Path | None = None
+    days: Sequence[MarkedDay] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def _curves(store: Store, wanted: Wanted) -> list[Section]:
         )
     ]
     about = "By the year in which the counsellors joined."
-    found.append(Section("Cohorts, month by month", about, _with_values(store, drawn)))
+    found.append(Section("Cohorts, month by month", about, _with_values(store, drawn, wanted.days)))
     return found
 
 
@@ -117,17 +119,17 @@ def _weekly(store: Store, wanted: Wanted, measures: Sequence[str]) -> list[Figur
         for name in measures
         for curve in shown_curves.weekly(store, name, team, wanted.since, _after(wanted))
     ]
-    return _with_values(store, drawn)
+    return _with_values(store, drawn, wanted.days)
 
 
-def _with_values(store: Store, drawn: Sequence[Curve]) -> list[Figure]:
+def _with_values(store: Store, drawn: Sequence[Curve], days: Sequence[MarkedDay]) -> list[Figure]:
     """Measures that no session has are left out; hidden ones are not."""
     known = [
         curve
         for curve in drawn
         if curve.measure == SESSIONS or any(point.value is not None for point in curve.points)
     ]
-    return list(figures(store, known))
+    return list(figures(store, known, days=days))
 
 
 def _analyses(store: Store, wanted: Wanted) -> list[Section]:
@@ -147,7 +149,9 @@ def _analysis(store: Store, wanted: Wanted, question: str, measures: Sequence[st
     found = questions.answer(
         store, question, asked, lambda known: agreement_words.sentences(store, known)
     )
-    return Section(found.title, found.about, list(figures(store, found.curves)), found)
+    return Section(
+        found.title, found.about, list(figures(store, found.curves, days=wanted.days)), found
+    )
 
 
 def _after(wanted: Wanted) -> date:

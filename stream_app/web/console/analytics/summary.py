@@ -11,7 +11,7 @@ from typing import Final
 
 from stream_app import __version__
 from stream_app.analytics.questions import drift, fairness, over_time, service_levels, shown_curves
-from stream_app.analytics.questions.marked_days import TRAINING, MarkedDay
+from stream_app.analytics.questions.marked_days import TRAINING, MarkedDay, trained_team
 from stream_app.analytics.questions.questions import Asked
 from stream_app.analytics.questions.result import ALL, Analysis, Curve, Estimate
 from stream_app.analytics.questions.shown_curves import SESSIONS
@@ -73,10 +73,16 @@ class Wanted:
         return self.at or (past[-1] if past else None)
 
     @property
+    def trained(self) -> str:
+        """The team that the training concerned, to be compared with the others; empty for all."""
+        return "" if self.team else trained_team(self.days, self.changed_at)
+
+    @property
     def what(self) -> str:
-        """What happened then, if it is a marked day."""
-        at = self.changed_at
-        return next((each.words for each in self.days if each.day == at), "")
+        """What happened then, if it is a marked day; without the team that is compared."""
+        known = [each for each in self.days if each.day == self.changed_at]
+        own = [replace(each, team="") if each.team == self.trained else each for each in known]
+        return own[0].words if own else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,12 @@ def summarise(store: Store, wanted: Wanted, answer: Answer) -> Summary:
     )
     stay = asked.fewest_days if wanted.fewest_days is None else wanted.fewest_days
     choices = {
-        service_levels.QUESTION: replace(asked, measures=SERVICE, at=_midnight(wanted.changed_at)),
+        service_levels.QUESTION: replace(
+            asked,
+            measures=SERVICE,
+            at=_midnight(wanted.changed_at),
+            trained=wanted.trained or None,
+        ),
         over_time.QUESTION: replace(asked, measures=OVER_TIME, fewest_days=stay),
         drift.QUESTION: asked,
         fairness.QUESTION: asked,
@@ -165,7 +176,9 @@ def _said(analysis: Analysis, wanted: Wanted) -> str:
     some = analysis.estimates
     if analysis.question in (service_levels.QUESTION, over_time.QUESTION):
         some = [each for each in some if each.measure == TOLD]
-    return answers.sentence(analysis, some, at=wanted.changed_at, what=wanted.what)
+    return answers.sentence(
+        analysis, some, at=wanted.changed_at, what=wanted.what, trained=wanted.trained
+    )
 
 
 def _row(each: Estimate) -> Row:
@@ -225,7 +238,7 @@ def _look(found: Sequence[Analysis], shown: Sequence[Figure]) -> list[str]:
 def _unequal(found: Sequence[Analysis]) -> Iterator[str]:
     for analysis in found:
         for each in analysis.estimates if analysis.question == fairness.QUESTION else ():
-            if answers.is_beyond_chance(each):
+            if answers.is_beyond_chance(each) and not fairness.is_small(each):
                 yield f"{plain(each.measure)} differ between {each.group} and all others."
 
 

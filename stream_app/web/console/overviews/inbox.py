@@ -85,7 +85,12 @@ TABS: Final = (
         AlertFilter(states=_RESOLVED, fired=True),
         "No alert has been resolved yet.",
     ),
-    Tab("unfired", "Not fired", AlertFilter(fired=False), "No rule's condition has held yet."),
+    Tab(
+        "unfired",
+        "Not fired",
+        AlertFilter(fired=False),
+        "No condition has held without its rule firing.",
+    ),
 )
 UNFIRED: Final = TABS[-1]
 

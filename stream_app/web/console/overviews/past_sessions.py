@@ -50,7 +50,7 @@ ORDERS: Final = {
     Order.INDEX.value: (Order.INDEX, "lowest index first"),
     Order.ACTIVITY.value: (Order.ACTIVITY, "last active first"),
 }
-PERIODS: Final = {"week": (7, "last week"), "month": (28, "last four weeks")}
+PERIODS: Final = {"week": (7, "the last seven days"), "month": (28, "the last four weeks")}
 """Days back from now, so that a saved view moves on."""
 REAL, SYNTHETIC = "real", "synthetic"
 NOT_SAVED: Final = ("search", "counsellor")

@@ -24,6 +24,7 @@ from stream_app.store.sessions import bundle_info
 from stream_app.store.sessions.scope import Scope
 from stream_app.store.work import coaching_goals, development
 from stream_app.store.work.development import MeasuredSession
+from stream_app.web.console.analytics import known_days
 from stream_app.web.console.analytics.analytics import USUAL, Day, as_day
 from stream_app.web.console.analytics.figures import figures
 from stream_app.web.console.people.counsellor import elsewhere, read_counsellor
@@ -106,6 +107,7 @@ def _page(
     store = services.read_store
     found = development.of_counsellor(store, scope, speaker, first, after)
     axis, begins = PERIODS[by]
+    known = known_days.read_of_teams(services.settings, {each.team for each in found})
     drawn = [curve for name in chosen for curve in curves(found, name, axis, begins)]
     return render(
         request,
@@ -120,7 +122,8 @@ def _page(
         by=by,
         chosen=chosen,
         measures=OFFERED,
-        figures=list(figures(store, drawn, TOO_FEW)),
+        figures=list(figures(store, drawn, TOO_FEW, known.days)),
+        unmarked=known.problem,
         fewest=MIN_SESSIONS,
         goals=coaching_goals.find(services.store, person, speaker),
         today=datetime.now(UTC).date(),

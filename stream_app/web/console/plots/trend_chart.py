@@ -12,7 +12,7 @@ from typing import Final
 from markupsafe import Markup
 
 from stream_app.findings.trends import Trend, Week
-from stream_app.web.console.formatting import number, plain
+from stream_app.web.console.formatting import counted, number, plain
 
 HEIGHT: Final = 176
 TOP: Final = 12
@@ -65,9 +65,9 @@ def in_words(trend: Trend) -> str:
         else ""
     )
     return (
-        f"{name}, mean level by week over {len(shown)} weeks with enough sessions{broken}; "
-        f"in the week of {latest.begins:%d %b %Y} {number(latest.mean)}, interval "
-        f"{number(latest.low)} to {number(latest.high)}, {latest.n} sessions"
+        f"{name}, mean level by week over {counted(len(shown), 'week')} with enough "
+        f"sessions{broken}; in the week of {latest.begins:%d %b %Y} {number(latest.mean)}, "
+        f"interval {number(latest.low)} to {number(latest.high)}, {latest.n} sessions"
     )
 
 

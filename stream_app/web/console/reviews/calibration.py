@@ -36,7 +36,7 @@ router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 MAX_SAMPLES: Final = 30
 LevelGiven = Annotated[int, Form(ge=0, le=2)]
 MEANINGS: Final = {
-    "emotional_reactions": "warmth, concern or compassion that the counsellor feels",
+    "emotional_reactions": "warmth, concern or compassion that the counsellor expresses",
     "interpretations": "understanding of the client's feelings and experience, put into words",
     "explorations": "asking about feelings and experience that the client has not mentioned",
 }

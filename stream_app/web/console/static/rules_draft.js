@@ -30,7 +30,7 @@ async function check() {
   }
   const found = await answer.json();
   if (mine !== asked) return;
-  if (found.valid) say(`No errors; ${found.rules.length} rules.`, "fine");
+  if (found.valid) say(`No errors; ${found.rules.length} rule${found.rules.length === 1 ? "" : "s"}.`, "fine");
   else shown.replaceChildren(list(found.problems));
 }
 

@@ -3,6 +3,7 @@
 const serverAhead = Date.parse(document.body.dataset.now) - Date.now();
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const dayOfYear = new Intl.DateTimeFormat("en-GB", { year: "numeric", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const recentDay = new Intl.DateTimeFormat("en-GB", { weekday: "long" });
 const earlierDay = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "short" });
 const SIX_DAYS = 6 * 24 * 3600 * 1000;
@@ -42,8 +43,13 @@ export function sinceElement(moment) {
 /** Convert the times below an element to the reader's time zone. */
 export function localise(root = document) {
   for (const element of root.querySelectorAll("time[data-clock]")) write(element, clock.format(new Date(element.dateTime)));
-  for (const element of root.querySelectorAll("time[data-day]")) write(element, day.format(new Date(element.dateTime)));
+  for (const element of root.querySelectorAll("time[data-day]")) write(element, dateOf(new Date(element.dateTime)));
   for (const element of root.querySelectorAll("time[data-weekday]")) write(element, weekdayOf(Date.parse(element.dateTime)));
+}
+
+/** Date and time, with the year if it is not this one. */
+function dateOf(moment) {
+  return (moment.getFullYear() === new Date(now()).getFullYear() ? day : dayOfYear).format(moment);
 }
 
 /** The day of a past time, without its date if it was in the last six days. */

@@ -1,6 +1,7 @@
-// Keeps the wall of live sessions up to date. Changes are drawn at most twice a second, numbers and
-// order in one frame. The order does not change while a card has the focus or the pointer has just
-// moved over the list.
+// Keeps the wall of live sessions up to date. Numbers are drawn at most twice a second, each card
+// where it is. The cards are sorted at rest, that is not while one has the focus or the pointer has
+// moved over the list, and seldom: only an alert comes to the front at once. The list fades meanwhile,
+// so that nothing jumps. The card of a session that has ended stays in its place until then.
 
 import { announce, sentenceOf } from "./announce.js";
 import { oneAtATime } from "./reload.js";
@@ -21,10 +22,16 @@ const updates = new Map();
 const toLoad = new Set();
 const sentences = new Map();
 const alarming = new Map();
+/** Cards of sessions that are live no more, until the wall is sorted. */
+const over = new Map();
 const DRAW_EVERY = 500;
 const REORDER_EVERY = 1_000;
-/** A pointer that has not moved for longer does not prevent reordering. */
-const POINTER_IDLE_AFTER = 5_000;
+/** How long the order stays as it is, but for alerts. */
+const SORT_EVERY = 20_000;
+/** A pointer that has not moved for longer does not prevent sorting: nobody is about to click. */
+const POINTER_IDLE_AFTER = 30_000;
+/** Longer than the list's transition, which a busy page begins late. */
+const FADE = 400;
 const CARDS_PER_FRAME = 60;
 const CONCURRENT_LOADS = 4;
 /** How often a wall that does not show all sessions asks for their number. */
@@ -34,6 +41,8 @@ let frame = 0;
 let drawnAt = -Infinity;
 let loading = 0;
 let outOfOrder = false;
+let sortedAt = performance.now();
+let sorting = false;
 let pointed = -Infinity;
 /** Sessions whose cards are being loaded; messages are kept until the new card is here. */
 const pending = new Set();
@@ -90,7 +99,7 @@ function draw() {
 }
 
 function tally() {
-  const unanswered = list.querySelectorAll(".unanswered").length;
+  const unanswered = list.querySelectorAll(".unanswered:not(.over)").length;
   count.textContent = String(cards.size);
   quiet.hidden = cards.size > 0 || searched;
   tallyGroups(list);
@@ -103,31 +112,51 @@ function isInUse() {
 }
 
 function reorder() {
-  if (document.hidden) return;
+  if (document.hidden || sorting) return;
   const order = outOfOrder ? ordered() : [];
   if (!outOfOrder || isInOrder(order)) {
     outOfOrder = false;
     resort.hidden = true;
   } else if (isInUse()) {
     resort.hidden = false;
-  } else {
-    arrange(order);
+  } else if (performance.now() >= sortedAt + SORT_EVERY || isAlertBehind()) {
+    sortSoftly();
   }
 }
 
-/** Each list with its cards in the order that they should have. */
+/** Whether an unanswered alert is behind a session without one, of which a pin is the only excuse. */
+function isAlertBehind() {
+  return lists(list).some((one) => one.querySelector(".card:not(.unanswered, .pinned, .over) ~ .card.unanswered:not(.pinned, .over)"));
+}
+
+/** Sort while the list cannot be seen: what moves then does not jump. */
+function sortSoftly() {
+  sorting = true;
+  list.classList.add("sorting");
+  setTimeout(() => {
+    sorting = false;
+    if (!isInUse()) arrange();
+    requestAnimationFrame(() => requestAnimationFrame(() => list.classList.remove("sorting")));
+  }, FADE);
+}
+
+/** Each list with its cards in the order that they should have; those that are over have none. */
 function ordered() {
-  return lists(list).map((one) => [one, [...one.children].sort(compare)]);
+  return lists(list).map((one) => [one, [...one.children].filter((card) => !card.classList.contains("over")).sort(compare)]);
 }
 
 function isInOrder(order) {
-  return order.every(([one, wanted]) => wanted.every((card, place) => card === one.children[place]));
+  return order.every(([one, wanted]) => wanted.length === one.children.length && wanted.every((card, place) => card === one.children[place]));
 }
 
-function arrange(order) {
+function arrange() {
+  for (const card of over.values()) takeOut(card);
+  over.clear();
+  dropLowest();
   outOfOrder = false;
+  sortedAt = performance.now();
   resort.hidden = true;
-  for (const [one, wanted] of order) {
+  for (const [one, wanted] of ordered()) {
     let next = one.firstElementChild;
     for (const card of wanted) {
       if (card === next) next = next.nextElementSibling;
@@ -136,14 +165,34 @@ function arrange(order) {
   }
 }
 
+/** Let a session that is live no more go; its card stays until the wall is sorted. */
+function leave(session) {
+  const card = forget(session);
+  if (!card) return;
+  card.classList.add("over");
+  card.querySelector(".place").append(", no longer live");
+  over.set(session, card);
+  outOfOrder = true;
+  tally();
+}
+
 function remove(session) {
+  const card = forget(session);
+  if (card) takeOut(card);
+}
+
+/** No message changes this session's card any more. */
+function forget(session) {
   const card = cards.get(session);
   toLoad.delete(session);
-  if (!card) return;
-  const hadFocus = card.contains(document.activeElement);
-  const next = card.nextElementSibling ?? card.previousElementSibling;
   cards.delete(session);
   updates.delete(session);
+  return card;
+}
+
+function takeOut(card) {
+  const hadFocus = card.contains(document.activeElement);
+  const next = card.nextElementSibling ?? card.previousElementSibling;
   card.remove();
   if (hadFocus) (next?.querySelector("a") ?? document.getElementById("main")).focus();
   tally();
@@ -165,12 +214,29 @@ function lowestRisk() {
   return lowest;
 }
 
-/** Remove the card with the lowest risk from a wall that has become too long. */
+/** The cards that a wall with too many may lose. */
+function droppable() {
+  return [...cards.values()].filter((card) => !card.matches(".pinned, .unanswered, :focus-within"));
+}
+
+/** Shorten a wall that is about to be sorted. */
 function dropLowest() {
   if (!most || cards.size <= most) return;
-  const shown = [...cards.values()].filter((card) => !card.matches(".pinned, .unanswered, :focus-within"));
+  const lowestFirst = droppable().sort((one, other) => compare(other, one));
+  for (const card of lowestFirst.slice(0, cards.size - most)) remove(card.dataset.session);
+}
+
+/**
+ * On a wall that has become too long, a new card takes the place of the one with the lowest risk that
+ * is below what can be seen. Those above are dropped with the next sorting.
+ */
+function replaceLowest(fresh) {
+  if (!most || cards.size <= most) return;
+  const shown = droppable().filter((card) => card.getBoundingClientRect().top >= innerHeight);
   if (!shown.length) return;
-  remove(shown.reduce((low, card) => (Number(card.dataset.risk || -1) < Number(low.dataset.risk || -1) ? card : low)).dataset.session);
+  const low = shown.reduce((low, card) => (Number(card.dataset.risk || -1) < Number(low.dataset.risk || -1) ? card : low));
+  if (low !== fresh && low.parentElement === fresh.parentElement) low.before(fresh);
+  remove(low.dataset.session);
 }
 
 /** Load a card from the server: for a new session, or one whose alerts have changed. */
@@ -189,8 +255,9 @@ async function loadNext() {
   loading -= 1;
   pending.delete(session);
   if (card) {
+    card.classList.add("fresh");
     put(session, card);
-    dropLowest();
+    replaceLowest(card);
     reorder();
   }
   schedule();
@@ -199,7 +266,8 @@ async function loadNext() {
 }
 
 function put(session, card) {
-  const old = cards.get(session);
+  const old = cards.get(session) ?? over.get(session);
+  over.delete(session);
   const hadFocus = old?.contains(document.activeElement);
   const own = listOf(list, card);
   if (old?.parentElement === own) old.replaceWith(card);
@@ -266,7 +334,7 @@ async function replaceAll(fresh) {
 }
 
 resort.addEventListener("click", () => {
-  arrange(ordered());
+  arrange();
   list.querySelector("a")?.focus();
 });
 list.addEventListener("submit", async (event) => {
@@ -290,7 +358,7 @@ tally();
 
 follow({
   session(score) {
-    if (score.status !== "open") remove(score.session_id);
+    if (score.status !== "open") leave(score.session_id);
     else if (cards.has(score.session_id)) queueUpdate(score);
     else if (belongsHere(score)) requestCard(score.session_id);
   },

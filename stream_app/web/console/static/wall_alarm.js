@@ -1,4 +1,4 @@
-// A sound and a notification of the browser for critical alerts; off until chosen in this browser.
+// A sound and a browser notification for critical alerts; off until chosen in this browser.
 
 const box = document.getElementById("alarm");
 const note = document.getElementById("alarm-note");
@@ -29,7 +29,7 @@ export function offerAlarm() {
   field("notify").addEventListener("change", async () => {
     if (isOn("notify") && (await askPermission()) !== "granted") {
       field("notify").checked = false;
-      note.textContent = "The browser does not allow notifications of this page.";
+      note.textContent = "Your browser does not allow notifications from this page.";
     }
     remember("notify");
   });
