@@ -49,7 +49,8 @@ RapportError
 ├── BadCursor            the cursor of a page is not valid [store.queries.pages]
 ├── DeliveryFailed       a notification was not delivered; retry [notifications.notification]
 │   ├── DeliveryRejected the target rejected this notification; it may accept others
-│   └── DeliveryUnconfirmed the notification may have arrived; no answer came
+│   ├── DeliveryUnconfirmed the notification may have arrived; no answer came
+│   └── EndpointFailed   the language model gives no answer; retry [asking.chat_endpoint]
 ├── NotSignedIn          nobody is signed in [web.auth]
 ├── PasswordChangeNeeded somebody else chose the password: change it first [web.auth]
 ├── ProviderUnavailable  the identity provider does not answer [web.identity_provider]
