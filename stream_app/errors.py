@@ -47,6 +47,7 @@ RapportError
 ├── DeliveryFailed       a notification was not delivered; retry [notifications.notification]
 │   ├── DeliveryRejected the target rejected this notification; it may accept others
 │   └── DeliveryUnconfirmed the notification may have arrived; no answer came
+│   └── EndpointFailed   the language model gives no answer; retry [asking.chat_endpoint]
 ├── NotSignedIn          nobody is signed in [web.sign_in.auth]
 ├── PasswordChangeNeeded somebody else chose the password: change it first [web.sign_in.auth]
 ├── ProviderUnavailable  the identity provider does not answer [web.http.identity_provider]

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from enum import Enum
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit
@@ -78,6 +78,20 @@ class LogFormat(Enum):
 
     CONSOLE = "console"
     JSON = "json"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("localhost.example.org")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class Settings(BaseSettings):
@@ -227,6 +241,22 @@ class Settings(BaseSettings):
     )
     scorecards: Path = Field(
         DEFAULT_SCORECARDS, description="File of scorecards for reviews; read when the web starts"
+    )
+    ask_endpoint: str | None = Field(
+        None,
+        description="Base URL of a language model with OpenAI's chat completions (https, or this "
+        "machine), such as http://127.0.0.1:8000/v1: `rapport ask` sends it the redacted text of "
+        "ended sessions whose consent permits it. Default: no text is sent",
+    )
+    ask_model: str | None = Field(
+        None, max_length=100, description="The model's name at RAPPORT_ASK_ENDPOINT"
+    )
+    ask_key: SecretStr | None = Field(None, description="The key of RAPPORT_ASK_ENDPOINT")
+    ask_timeout: float = Field(
+        60.0, gt=0.0, le=100.0, description="Seconds for one answer of RAPPORT_ASK_ENDPOINT"
+    )
+    ask_every: float = Field(
+        30.0, gt=0.0, description="Seconds between looks of `rapport ask` for ended sessions"
     )
     rules_source: RulesSource = Field(
         RulesSource.FILE,
@@ -401,6 +431,29 @@ class Settings(BaseSettings):
                 "https://rapport.example.org"
             )
         return given
+
+    @field_validator("ask_endpoint")
+    @classmethod
+    def _encrypted_or_here(cls, given: str | None) -> str | None:
+        if given is None:
+            return given
+        parts = urlsplit(given)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("RAPPORT_ASK_ENDPOINT must begin with https:// or http:// and a host")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError(
+                "RAPPORT_ASK_ENDPOINT must not have a user, a query or a fragment; a key belongs "
+                "into RAPPORT_ASK_KEY_FILE"
+            )
+        if parts.scheme == "http" and not is_loopback(parts.hostname):
+            raise ValueError("RAPPORT_ASK_ENDPOINT is another machine: it must begin with https://")
+        return given
+
+    @model_validator(mode="after")
+    def _endpoint_with_model(self) -> Self:
+        if (self.ask_endpoint is None) != (self.ask_model is None):
+            raise ValueError("RAPPORT_ASK_ENDPOINT and RAPPORT_ASK_MODEL need each other")
+        return self
 
     @field_validator("web_proxies")
     @classmethod

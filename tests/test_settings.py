@@ -46,3 +46,35 @@ def test_a_console_at_the_root_of_a_host_is_accepted(
 ) -> None:
     monkeypatch.setenv("RAPPORT_EXTERNAL_URL", given)
     assert Settings().external_url == given
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "problem"),
+    [
+        ("http://model.example.org/v1", "another machine: it must begin with https"),
+        ("http://127.0.0.1.example.org/v1", "another machine: it must begin with https"),
+        ("https://user:key@model.example.org/v1", "must not have a user"),
+        ("https://model.example.org/v1?key=1", "must not have a user, a query"),
+        ("model.example.org", "must begin with https:// or http:// and a host"),
+        ("file:///v1", "must begin with https:// or http:// and a host"),
+    ],
+)
+def test_text_goes_to_another_machine_by_https_alone(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str, problem: str
+) -> None:
+    monkeypatch.setenv("RAPPORT_ASK_ENDPOINT", endpoint)
+    monkeypatch.setenv("RAPPORT_ASK_MODEL", "m")
+    with pytest.raises(ValueError, match=problem):
+        Settings()
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["http://127.0.0.1:8000/v1", "http://[::1]:8000/v1", "https://model.example.org/v1"]
+)
+def test_an_endpoint_needs_a_model(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    assert Settings().ask_endpoint is None, "off by default"
+    monkeypatch.setenv("RAPPORT_ASK_ENDPOINT", endpoint)
+    with pytest.raises(ValueError, match="need each other"):
+        Settings()
+    monkeypatch.setenv("RAPPORT_ASK_MODEL", "m")
+    assert Settings().ask_endpoint == endpoint

@@ -1,6 +1,7 @@
 """Composition root: builds scorer, pipeline, store and web app from the settings.
 
-Each process imports only its own parts: ``worker_process``, ``notifier_process``.
+Each process imports only its own parts: ``worker_process``, ``notifier_process``,
+``asking_process``.
 """
 
 import os
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from stream_app.worker.upkeep.bundle_loading import BundleReloader
 
 __all__ = [
+    "asking_process",
     "bundle",
     "bundle_ids",
     "bundle_reloader",

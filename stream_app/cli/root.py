@@ -9,6 +9,7 @@ from stream_app import __version__, extras
 from stream_app.cli import (
     accounts,
     adapting,
+    asking,
     database,
     dead_letters,
     importing,
@@ -31,7 +32,7 @@ app = typer.Typer(
     help="Scores how empathy is expressed in live conversations. "
     "Not a diagnosis, risk assessment or performance rating.",
 )
-for module in (running, scoring, adapting, privacy, reporting, inspection):
+for module in (running, scoring, asking, adapting, privacy, reporting, inspection):
     app.add_typer(module.commands)
 app.add_typer(reporting.longitudinal, name="rollups")
 app.add_typer(importing.imports, name="import")

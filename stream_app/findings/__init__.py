@@ -12,6 +12,7 @@ __all__ = [
     "calibration_report",
     "exports",
     "feedback",
+    "proposal_agreement",
     "review_agreement",
     "trends",
 ]

@@ -2,7 +2,8 @@
 
 Only the reviewer sees a review that is not released (``store.reviews``). The scores fill answers in
 advance, except in a double review before its release: two people who start from the same answers
-would agree more than they do.
+would agree more than they do. Proposals of a language model fill in nothing, are shown with their
+quote and their agreement with people so far, and in a double review only after its release.
 """
 
 from collections.abc import Mapping
@@ -12,15 +13,17 @@ from typing import Annotated
 
 from pydantic import Field
 
+from stream_app.core.rules.proposals import Proposal, question_key
 from stream_app.core.rules.scorecards import Criterion
+from stream_app.findings import proposal_agreement
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import PersonRole
-from stream_app.store.sessions import sessions
+from stream_app.store.sessions import sessions, transcripts
 from stream_app.store.sessions.scored_turns import NotFound
 from stream_app.store.sessions.sessions import SessionCard
-from stream_app.store.work import reviews
+from stream_app.store.work import proposals, reviews
 from stream_app.store.work.reviews import Answer, Content, NewReview, Origin, Review, ReviewComment
 from stream_app.work.desk import Desk
 
@@ -46,6 +49,18 @@ class ReviewRead:
 
 
 @dataclass(frozen=True, slots=True)
+class ProposalRead:
+    """What a language model answered; the reader decides whether it is right."""
+
+    value: Annotated[int, Field(description="An index of `scale`")]
+    seq: Annotated[int, Field(description="The turn that it quotes")]
+    quote: Annotated[str | None, Field(description="null: the text has been deleted")]
+    model: str
+    at: datetime
+    agreement: Annotated[str, Field(description="With people, over your sessions so far")]
+
+
+@dataclass(frozen=True, slots=True)
 class CriterionRead:
     """A criterion with its answer; answers are indices of ``scale``."""
 
@@ -56,6 +71,10 @@ class CriterionRead:
     measure: Annotated[str | None, Field(description="The measure that fills it in advance")]
     auto: Annotated[int | None, Field(description="What the scores give; null: nothing, or hidden")]
     value: Annotated[int | None, Field(description="The reviewer's answer")]
+    proposal: Annotated[
+        ProposalRead | None,
+        Field(description="Of a language model, if the question is `asked`; counts nowhere"),
+    ] = None
 
     @property
     def shown(self) -> int | None:
@@ -146,13 +165,19 @@ def read(desk: Desk, person: Person, review_id: str) -> ReviewContent:
     visible = yours or review.released
     content = reviews.content(desk.store, review) if visible else Content()
     auto = _auto(desk, person, review, content) if visible else {}
+    proposed = _proposed(desk, person, review) if visible else {}
     return ReviewContent(
         read_review(review),
         yours,
         _may_withdraw(person, review) and review.signed_at is None,
         visible,
         [
-            _criterion(each, auto.get(each.name), content.answers.get(each.name))
+            _criterion(
+                each,
+                auto.get(each.name),
+                content.answers.get(each.name),
+                proposed.get(each.name),
+            )
             for each in review.scorecard.criteria
         ],
         content.comments,
@@ -232,7 +257,37 @@ def _auto(desk: Desk, person: Person, review: Review, content: Content) -> dict[
     return dict(review.scorecard.fill(_measures(desk, person, review)))
 
 
-def _criterion(criterion: Criterion, auto: int | None, answer: Answer | None) -> CriterionRead:
+def _proposed(desk: Desk, person: Person, review: Review) -> dict[str, ProposalRead]:
+    """The proposals to the review's questions, by criterion."""
+    if review.double and not review.released:
+        return {}
+    store, scope = desk.store, person.scope
+    stored = proposals.of_session(store, scope, review.session_id)
+    found = {}
+    for each in review.scorecard.criteria:
+        one = stored.get(question_key(each))
+        if one is not None:
+            place = one.proposal
+            agreement = proposal_agreement.of_question(store, scope, each, one.model)
+            quote = _quote(desk, person, review.session_id, place)
+            found[each.name] = ProposalRead(
+                place.value, place.seq, quote, one.model, one.at, agreement.words
+            )
+    return found
+
+
+def _quote(desk: Desk, person: Person, session_id: str, place: Proposal) -> str | None:
+    turns = transcripts.read(desk.store, person.scope, session_id, only_seq=place.seq)
+    text = turns[0].text if turns else None
+    return None if text is None else text[place.start : place.end]
+
+
+def _criterion(
+    criterion: Criterion,
+    auto: int | None,
+    answer: Answer | None,
+    proposal: ProposalRead | None,
+) -> CriterionRead:
     return CriterionRead(
         criterion.name,
         criterion.question,
@@ -241,4 +296,5 @@ def _criterion(criterion: Criterion, auto: int | None, answer: Answer | None) ->
         criterion.source.measure if criterion.source else None,
         auto,
         answer.value if answer else None,
+        proposal,
     )

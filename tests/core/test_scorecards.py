@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_app.core.rules.scorecards import ScorecardFileError, pack, parse, unpack
+from stream_app.core.rules.scorecards import ScorecardFileError, asked, pack, parse, unpack
 from stream_app.settings import DEFAULT_SCORECARDS
 
 FILE = """
@@ -58,6 +58,7 @@ def test_measures_fill_answers(measures: dict[str, float], answers: dict[str, in
         ("name: room", "name: asking", "short: the name `asking` is used 2 times"),
         ("name: room", "name: Room", "`Room`: a name consists of lower-case letters"),
         ("version: 1", "version: [", "not YAML"),
+        ("weight: 3", "asked: true", "filled `from` a measure or `asked`, not both"),
     ],
 )
 def test_errors_name_the_place(old: str, new: str, fault: str) -> None:
@@ -78,3 +79,12 @@ def test_weights_count() -> None:
     assert card.total({"room": 1}) == pytest.approx(0.5)
     assert card.total({}) is None
     assert card.missing({"room": 1}) == ["asking"]
+
+
+def test_asked_questions_are_put_once_and_survive_storing() -> None:
+    twice = FILE.replace("from: {measure: talk_share, steps: [0.7, 0.5]}", "asked: true")
+    twice += twice[twice.index("  - name: short") :].replace("name: short", "name: other")
+    cards = parse(twice.encode(), "f")
+    assert [each.name for each in asked(cards)] == ["room"]
+    assert asked({"short": unpack(pack(cards["short"]))}) == asked(cards)
+    assert asked(parse(FILE.encode(), "f")) == []

@@ -40,6 +40,7 @@ def fill(store: Store) -> None:
                 tables.reviews,
                 tables.review_answers,
                 tables.review_comments,
+                tables.proposals,
                 tables.sample_turns,
                 tables.session_assignments,
                 tables.rollup_sessions,

@@ -1,6 +1,7 @@
 """Commands that run processes: worker, web, notifier, demo, doctor."""
 
 __all__ = [
+    "ask",
     "bench",
     "child_processes",
     "doctor",

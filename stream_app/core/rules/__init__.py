@@ -6,6 +6,7 @@ __all__ = [
     "intent_file",
     "intent_variables",
     "languages",
+    "proposals",
     "routes_file",
     "routing",
     "rule_file",

@@ -1,5 +1,8 @@
 """Scorecards of reviews: weighted criteria, which measures of a session can fill in advance.
 
+A criterion that is ``asked`` is also put to a language model, whose answer is shown as a proposal
+(``core.proposals``).
+
 Format: ``docs/reviews.md``.
 """
 
@@ -72,6 +75,7 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     scale: Annotated[tuple[Words, ...], Meta(min_length=2, max_length=10)]
     weight: Annotated[float, Meta(gt=0, le=100)] = 1.0
     source: Source | None = msgspec.field(name="from", default=None)
+    asked: bool = False
 
     def fill(self, measures: Mapping[str, float]) -> int | None:
         """The answer that the session's measures give; None without the measure."""
@@ -120,6 +124,17 @@ Scorecards = Mapping[str, Scorecard]
 """Scorecards by name, in the order of the file; the first one is the default."""
 
 
+def asked(cards: Scorecards) -> list[Criterion]:
+    """The questions of all scorecards that a language model is asked, each once."""
+    found = {
+        (each.question, each.scale): each
+        for card in cards.values()
+        for each in card.criteria
+        if each.asked
+    }
+    return list(found.values())
+
+
 def parse(raw: bytes, name: str) -> Scorecards:
     """The scorecards in a file's bytes; ``name`` is how messages call the file.
 
@@ -165,6 +180,8 @@ def _faults(file: _File) -> Iterator[str]:
                 yield f"{where}: the scale names a step twice"
             if each.source is not None:
                 yield from (f"{where}: {fault}" for fault in _source_faults(each, each.source))
+            if each.asked and each.source is not None:
+                yield f"{where}: a question is filled `from` a measure or `asked`, not both"
 
 
 def _names(where: str, names: Sequence[str]) -> Iterator[str]:

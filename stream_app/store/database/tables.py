@@ -698,6 +698,25 @@ review_comments = Table(
     Column("at", UtcDateTime, nullable=False),
 )
 
+proposals = Table(
+    "proposals",
+    metadata,
+    _id("session_id", primary_key=True),
+    Column("question_key", String(64), primary_key=True),
+    Column("model", String(100), primary_key=True),
+    Column("question", String(300), nullable=False),
+    Column("answer", String(300)),
+    Column("value", SmallInteger),
+    Column("seq", Integer),
+    Column("quote_start", Integer),
+    Column("quote_end", Integer),
+    Column("dropped", String(20)),
+    Column("at", UtcDateTime, nullable=False),
+)
+"""A language model's answers to asked questions. The quote is not stored, only where it stands: it
+is read, hidden and purged with the turn's text. ``dropped``: why the answer is no proposal.
+"""
+
 coaching_goals = Table(
     "coaching_goals",
     metadata,

@@ -310,6 +310,11 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
         _account(tables.review_comments.c.person),
         sealed={"comment": ("session_id", "comment_id")},
     ),
+    "proposals": Included(
+        "A language model's answers to questions about the conversations, and in which turn the "
+        "words stand that it quoted",
+        _in(tables.proposals),
+    ),
     "coaching_goals": Included(
         "Coaching goals of the person; those that the person agreed on with counsellors",
         by_person=_either(

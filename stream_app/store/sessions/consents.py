@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import sqlalchemy as sa
 from pydantic import Field
+from sqlalchemy import Connection
 
 from stream_app.contracts.events import ConsentPurpose, ConsentStatus, Role
 from stream_app.store.database.tables import consents, session_speakers, sessions
@@ -144,6 +145,14 @@ def permitting(store: Store, purpose: ConsentPurpose, session_id: str | None = N
     The session has consent that was not withdrawn, it is not hidden, and its latest record that had
     an effect states the purpose: a later record without the purpose ends it.
     """
+    with store.reading() as connection:
+        return permitted(connection, purpose, session_id)
+
+
+def permitted(
+    connection: Connection, purpose: ConsentPurpose, session_id: str | None = None
+) -> list[str]:
+    """As ``permitting``, in a transaction."""
     record = consents.alias("record")
     latest = (
         sa.select(record.c.consent_id)
@@ -168,6 +177,5 @@ def permitting(store: Store, purpose: ConsentPurpose, session_id: str | None = N
     )
     if session_id is not None:
         query = query.where(sessions.c.session_id == session_id)
-    with store.reading() as connection:
-        found = connection.execute(query).all()
+    found = connection.execute(query).all()
     return [name for name, purposes in found if purpose.value in purposes]

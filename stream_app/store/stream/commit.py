@@ -22,7 +22,7 @@ from stream_app.store.database.connection import Database
 from stream_app.store.database.privacy import Privacy
 from stream_app.store.database.rows import Row
 from stream_app.store.keys.session_keys import SessionKeys, place, seal_optional
-from stream_app.store.stream import left_scores, windows
+from stream_app.store.stream import left_scores, windows, withdrawal
 from stream_app.store.stream import outbox as outbox_codec
 from stream_app.store.stream.states import SessionStates
 from stream_app.store.stream.stored_positions import StoredPositions
@@ -47,6 +47,7 @@ class Prepared(Struct, frozen=True):
     ``keys``: the data key of each session; ``new_keys``: rows of new ones. ``slots``: where the
     turns of each session's window are stored; ``bases``: what its state is stored against.
     ``speakers``: new speakers. ``left``: see ``core.batch``. ``ended``: sessions that have ended.
+    ``not_to_ask``: sessions with a decision that does not permit a language model to read them.
     """
 
     now: datetime
@@ -58,6 +59,7 @@ class Prepared(Struct, frozen=True):
     speakers: list[Row]
     left: list[Left]
     ended: list[str]
+    not_to_ask: list[str]
     tables: list[tuple[Table, list[Row], Write]]
 
 
@@ -116,6 +118,7 @@ def prepare(
         speakers,
         result.left,
         [key for key, status in statuses.items() if status is SessionStatus.CLOSED],
+        withdrawal.not_to_ask(result.consents),
         [
             (
                 tables.window_turns,
@@ -245,6 +248,7 @@ def _write(
         else:
             database.upsert(connection, table, values, keep=write is Write.KEEP)
     left_scores.close(connection, prepared.ended)
+    withdrawal.forget_proposals(connection, prepared.not_to_ask)
     return write_outbox(connection, messages, prepared.now)
 
 

@@ -3,15 +3,19 @@
 ``sessions.withdrawn`` is the fact. ``sessions.hidden`` depends on the setting and excludes the
 session from every scope, reporting view and roll-up. Erasing is separate from the commit, so that
 an interrupted one is repeated; until then the session is hidden.
+
+Proposals of a language model are deleted in every case, with the commit.
 """
 
 from collections.abc import Sequence
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
-from stream_app.core.session.consent import OnWithdrawal, is_newer
+from stream_app.contracts.events import ConsentPurpose
+from stream_app.core.session.consent import ConsentRecord, OnWithdrawal, is_newer
 from stream_app.store.database.connection import Database
-from stream_app.store.database.tables import consents, holds, rollup_marks, sessions
+from stream_app.store.database.tables import consents, holds, proposals, rollup_marks, sessions
 
 
 def find_withdrawn(database: Database, session_ids: Sequence[str]) -> dict[str, str | None]:
@@ -54,3 +58,20 @@ def sessions_to_erase(database: Database, limit: int) -> list[str]:
     query = sa.select(sessions.c.session_id).where(sessions.c.withdrawn, ~held).limit(limit)
     with database.reading() as connection:
         return list(connection.scalars(query))
+
+
+def not_to_ask(records: Sequence[ConsentRecord]) -> list[str]:
+    """Sessions with a decision that does not permit a language model to read them."""
+    return sorted(
+        {
+            record.session_id
+            for record in records
+            if record.effective and ConsentPurpose.THIRD_PARTY_PROCESSING not in record.purposes
+        }
+    )
+
+
+def forget_proposals(connection: Connection, session_ids: Sequence[str]) -> None:
+    """Delete what a language model answered about these sessions."""
+    if session_ids:
+        connection.execute(sa.delete(proposals).where(proposals.c.session_id.in_(session_ids)))

@@ -8,6 +8,7 @@ __all__ = [
     "development",
     "disputes",
     "judged_turns",
+    "proposals",
     "ratings",
     "reviews",
     "waiting_work",

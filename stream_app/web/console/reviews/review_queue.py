@@ -6,7 +6,8 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from stream_app.findings import review_agreement
+from stream_app.core.rules.scorecards import asked
+from stream_app.findings import proposal_agreement, review_agreement
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.alerts import alerts
 from stream_app.store.sessions import sessions
@@ -45,10 +46,16 @@ def queue(request: Request, services: ServicesDep, person: Supervisor) -> Respon
 
 @router.get("/reviews/agreement")
 def agreement(request: Request, services: ServicesDep, person: ReportReader) -> Response:
-    """Show how well two people agree in double reviews."""
+    """Show how well two people agree in double reviews, and a language model with people."""
     services.accesses.record(person.name, AuditAction.READ_STATISTICS, "agreement of reviews")
-    found = review_agreement.of_double_reviews(services.store, person.scope)
-    return render(request, "review_agreement.html", person, found=found)
+    store, scope = services.store, person.scope
+    return render(
+        request,
+        "review_agreement.html",
+        person,
+        found=review_agreement.of_double_reviews(store, scope),
+        proposed=proposal_agreement.of_all(store, scope, asked(services.scorecards)),
+    )
 
 
 @router.get(f"/sessions/{SESSION_ID}/reviews")
