@@ -52,6 +52,8 @@ def struct_of(name: str, version: int) -> type[msgspec.Struct]:
 def build(name: str, version: int = VERSION) -> dict[str, Any]:
     """The schema of one message."""
     body = msgspec.json.schema(struct_of(name, version), schema_hook=expressed)
+    if (role := body["$defs"].get(events.Role.__name__)) is not None:  # of scores
+        role["enum"] = sorted(each.value for each in events.SCORED_ROLES)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": urn(name, version),

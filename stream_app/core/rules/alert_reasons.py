@@ -17,6 +17,7 @@ _CLOSING: Final = {
     "end": "The session ended.",
     "withheld": "The session's consent no longer covers what comes.",
     "language": "A turn followed in a language that is not scored.",
+    "hand-over": "Another counsellor speaks now.",
 }
 
 
