@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import SCORED_ROLES, Role
 from stream_app.contracts.scores import MECHANISMS, TOTAL, Expressed, Level
 from stream_app.core.measures.empathy import EmpathyModel
 from stream_app.core.measures.heads import Dimension, Head, HeadKind
@@ -35,7 +35,7 @@ class StandInScorer:
                 _scores([head for head in manifest.heads if role in head.roles], chance)
                 for _ in range(POOL)
             ]
-            for role in Role
+            for role in SCORED_ROLES
         }
 
     @property

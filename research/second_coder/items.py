@@ -142,7 +142,7 @@ def of_events(file: Path) -> tuple[list[Item], int]:
                     event = decode(raw.strip())
                 except ContractError as problem:
                     raise ItemsError(f"{file}, line {number}: {problem.detail}") from None
-                if isinstance(event, Turn):
+                if isinstance(event, Turn) and not event.is_aside:
                     said = Utterance(event.speaker_role.value, event.text)
                     sessions.setdefault(event.session_id, {}).setdefault(event.seq, said)
                 if (isinstance(event, Turn) and event.consent is False) or (

@@ -33,7 +33,13 @@ Counsellors = Annotated[
 ]
 Others = Annotated[
     list[str] | None,
-    typer.Option("--other", metavar="ACCOUNT", help="An account to leave out, such as a bot's."),
+    typer.Option("--other", metavar="ACCOUNT", help="An account to leave out: an observer's."),
+]
+Bots = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bot", metavar="ACCOUNT", help="An account of a program: stored, shown and never scored."
+    ),
 ]
 Team = Annotated[str | None, typer.Option(help="Of the sessions.")]
 Domain = Annotated[
@@ -121,6 +127,7 @@ def chat(
     ],
     counsellor: Counsellors = None,
     other: Others = None,
+    bot: Bots = None,
     room: Annotated[
         str | None,
         typer.Option(help="Of messages that do not name it; default: the name of the folder."),
@@ -132,7 +139,7 @@ def chat(
     from stream_app.commands.events import importing as command
     from stream_app.importers import chats
 
-    people = _people(counsellor, other, consent)
+    people = _people(counsellor, other, bot, consent)
     items = chats.read(file, service, people, room)
     events = list(command.events_in(items, _report))
     _deliver(events, command.key_of(file, service, room or ""), out, file)
@@ -145,12 +152,13 @@ def matrix(
     ],
     counsellor: Counsellors = None,
     other: Others = None,
+    bot: Bots = None,
     consent: Consent = False,
 ) -> None:
     """Follow the rooms of an account (MATRIX_URL, MATRIX_TOKEN) until the process is stopped."""
     from stream_app.commands.events import importing as command
 
-    command.follow_matrix(position, _people(counsellor, other, consent), _report)
+    command.follow_matrix(position, _people(counsellor, other, bot, consent), _report)
 
 
 @imports.command("webhooks")
@@ -162,6 +170,7 @@ def webhooks(
     ] = None,
     counsellor: Counsellors = None,
     other: Others = None,
+    bot: Bots = None,
     consent: Consent = False,
 ) -> None:
     """Receive webhooks at /zendesk, /intercom, /slack and /twilio, of those that have a secret.
@@ -170,14 +179,21 @@ def webhooks(
     """
     from stream_app.commands.events import importing as command
 
-    people = _people(counsellor, other, consent)
+    people = _people(counsellor, other, bot, consent)
     command.receive_webhooks(host, port, url, people, _report)
 
 
-def _people(counsellor: list[str] | None, other: list[str] | None, consent: bool) -> "People":
+def _people(
+    counsellor: list[str] | None, other: list[str] | None, bot: list[str] | None, consent: bool
+) -> "People":
     from stream_app.importers.imported import People
 
-    return People(frozenset(counsellor or ()), frozenset(other or ()), consent or None)
+    return People(
+        frozenset(counsellor or ()),
+        frozenset(other or ()),
+        consent or None,
+        frozenset(bot or ()),
+    )
 
 
 def _deliver(events: "Sequence[Sendable]", key: str, out: Path | None, source: Path) -> None:

@@ -50,6 +50,7 @@ class NewTurn(
     channel: Identifier | None = None
     team: Identifier | None = None
     approach: Approach | None = None
+    addressee: Identifier | None = None
 
 
 Sendable = NewTurn | Turn | SessionEnd | Outcome | Consent

@@ -22,12 +22,29 @@ MAX_VERSION_CHARS: Final = 50
 
 
 class Role(Enum):
-    """The speaker's role. The wire also accepts the aliases in ``ROLE_ALIASES``."""
+    """Who speaks. The wire also accepts the aliases in ``ROLE_ALIASES``.
+
+    Turns of clients and counsellors are scored. Those of ``SYSTEM`` (bots, templates, notices) and
+    ``SUPERVISOR`` (whispered to the counsellor, unseen by the client) are *asides*: stored and
+    shown to staff, and left out of every score, window, exchange, alert and analysis.
+    """
 
     CLIENT = "client"
     COUNSELLOR = "counsellor"
+    SYSTEM = "system"
+    SUPERVISOR = "supervisor"
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether turns of this role are scored; the others are asides."""
+        return self in SCORED_ROLES
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Role | None":
+        return ROLE_ALIASES.get(spelt(value))
 
 
+SCORED_ROLES: Final = (Role.CLIENT, Role.COUNSELLOR)
 ROLE_ALIASES: Final = {
     "client": Role.CLIENT,
     "seeker": Role.CLIENT,
@@ -35,15 +52,30 @@ ROLE_ALIASES: Final = {
     "customer": Role.CLIENT,
     "user": Role.CLIENT,
     "counsellor": Role.COUNSELLOR,
+    "counselor": Role.COUNSELLOR,
     "supporter": Role.COUNSELLOR,
     "therapist": Role.COUNSELLOR,
     "agent": Role.COUNSELLOR,
     "listener": Role.COUNSELLOR,
+    "system": Role.SYSTEM,
+    "bot": Role.SYSTEM,
+    "supervisor": Role.SUPERVISOR,
 }
 
 
+def spelt(value: object) -> str:
+    """A name in small letters, its words joined by hyphens; empty if it is none.
+
+    >>> spelt(" Peer_Support "), spelt("customer  service"), spelt(3)
+    ('peer-support', 'customer-service', '')
+    """
+    if not isinstance(value, str) or not value.isascii():  # others may become ASCII letters
+        return ""
+    return "-".join(value.lower().replace("_", " ").replace("-", " ").split())
+
+
 class WireRole(Enum):
-    """Role names accepted on the wire; ``ROLE_ALIASES`` maps them to the two roles."""
+    """Role names accepted on the wire, in any case; ``ROLE_ALIASES`` maps them to the roles."""
 
     CLIENT = "client"
     SEEKER = "seeker"
@@ -51,18 +83,36 @@ class WireRole(Enum):
     CUSTOMER = "customer"
     USER = "user"
     COUNSELLOR = "counsellor"
+    COUNSELOR = "counselor"
     SUPPORTER = "supporter"
     THERAPIST = "therapist"
     AGENT = "agent"
     LISTENER = "listener"
+    SYSTEM = "system"
+    BOT = "bot"
+    SUPERVISOR = "supervisor"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "WireRole | None":
+        name = spelt(value)
+        return next((role for role in cls if role.value == name), None)
 
 
 class Domain(Enum):
-    """The kind of service that a session belongs to."""
+    """The kind of service of a session; also accepted as ``counseling``, ``peer_support``, ….
+
+    >>> Domain("Counseling"), Domain("peer support")
+    (<Domain.COUNSELLING: 'counselling'>, <Domain.PEER_SUPPORT: 'peer-support'>)
+    """
 
     COUNSELLING = "counselling"
     PEER_SUPPORT = "peer-support"
     CUSTOMER_SERVICE = "customer-service"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Domain | None":
+        name = spelt(value).replace("counseling", "counselling")
+        return next((domain for domain in cls if domain.value == name), None)
 
 
 class Approach(Enum):
@@ -140,11 +190,23 @@ class Turn(Struct, frozen=True, tag_field="type", tag="turn", kw_only=True):
         ]
         | None
     ) = None
+    addressee: (
+        Annotated[
+            Identifier,
+            Meta(description="Of several clients, the `speaker_id` of the one who is answered"),
+        ]
+        | None
+    ) = None
 
     @property
     def speaker_role(self) -> Role:
         """The role after aliases are resolved."""
         return ROLE_ALIASES[self.role.value]
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether it is stored and shown only: of a bot, or whispered by a supervisor."""
+        return not self.speaker_role.is_scored
 
 
 class SessionEnd(Struct, frozen=True, tag_field="type", tag="session_end", kw_only=True):
@@ -343,7 +405,7 @@ def _validation_error(problem: msgspec.ValidationError) -> ContractError:
     message = str(problem)
     if message.startswith("Invalid enum value"):
         path = message.rpartition("`")[0].rpartition("`")[2]
-        message = f"an unknown value - at `{path}`"
+        message = f"an unknown value{_valid_values(path)} - at `{path}`"
     elif message.startswith("Invalid value"):
         message = "the event's type is not one of turn, session_end, outcome, consent - at `$.type`"
     elif message.startswith("Object contains unknown field"):
@@ -351,6 +413,28 @@ def _validation_error(problem: msgspec.ValidationError) -> ContractError:
     if message.startswith("Expected `str` of length >= 1") and "$.text" in message:
         return ContractError("empty-text", "the text of the turn is empty")
     return ContractError("schema", message)
+
+
+_CHOICES: Final[dict[str, type[Enum]]] = {
+    "role": WireRole,
+    "domain": Domain,
+    "approach": Approach,
+    "kind": OutcomeKind,
+    "status": ConsentStatus,
+    "purposes": ConsentPurpose,
+}
+
+
+def _valid_values(path: str) -> str:
+    """The values of a field, for a refusal.
+
+    >>> _valid_values("$.domain")
+    '; one of counselling, peer-support, customer-service is needed'
+    """
+    choices = _CHOICES.get(path.removeprefix("$.").partition("[")[0])
+    if choices is None:
+        return ""
+    return f"; one of {', '.join(choice.value for choice in choices)} is needed"
 
 
 def utc(moment: datetime) -> datetime:

@@ -37,6 +37,8 @@ def urn(name: str) -> str:
 def build(name: str) -> dict[str, Any]:
     """The schema of one message."""
     body = msgspec.json.schema(MESSAGES[name], schema_hook=expressed)
+    if (role := body["$defs"].get(events.Role.__name__)) is not None:  # of scores
+        role["enum"] = sorted(each.value for each in events.SCORED_ROLES)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": urn(name),

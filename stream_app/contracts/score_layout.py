@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import SCORED_ROLES, Role
 from stream_app.contracts.scores import MECHANISMS, TOTAL, Distribution, Expressed, Level
 
 SCALE: Final = 10_000
@@ -45,7 +45,9 @@ class ScoreLayout(Struct, frozen=True, eq=False):
     def of(cls, heads: Iterable[HeadLabels]) -> "ScoreLayout":
         """The layout of these heads, in the manifest's order."""
         known = tuple(heads)
-        return cls({role: tuple(head for head in known if role in head.roles) for role in Role})
+        return cls(
+            {role: tuple(head for head in known if role in head.roles) for role in SCORED_ROLES}
+        )
 
     @classmethod
     def of_manifest(cls, manifest: Mapping[str, Any]) -> "ScoreLayout":

@@ -16,6 +16,8 @@ from stream_app.store.work.calibration_samples import CalibrationSample, SampleR
 from stream_app.store.work.ratings import Judgement
 
 PRECEDING_TURNS: Final = 6
+ASIDES: Final = 20
+"""Turns of bots and supervisors, which raters do not see: how many more are read."""
 """Preceding turns shown to the rater, counted by ``seq``."""
 
 
@@ -50,10 +52,11 @@ def read_turn(store: Store, person: Person, sample_id: str, place: int) -> Sampl
         store,
         person.scope,
         sampled.session_id,
-        after_seq=sampled.seq - 1 - PRECEDING_TURNS,
-        limit=PRECEDING_TURNS + 1,
+        after_seq=sampled.seq - 1 - PRECEDING_TURNS - ASIDES,
+        limit=PRECEDING_TURNS + ASIDES + 1,
     )
-    turns = [each for each in turns if each.seq <= sampled.seq]
+    said = [each for each in turns if each.seq <= sampled.seq and each.role.is_scored]
+    turns = said[-PRECEDING_TURNS - 1 :]
     if not turns or turns[-1].seq != sampled.seq:
         raise NotFound("this turn has been erased")
     yours = done.values.get(person.name, {}).get(place, {})

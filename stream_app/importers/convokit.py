@@ -86,7 +86,7 @@ def events(folder: Path, on_read: Callable[[int], object] = lambda _: None) -> I
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             found[number] = line.encode()  # the contract says what is wrong with it
             continue
-        roles = roles or utterance.fields["role"] in ROLE_ALIASES
+        roles = roles or role_of(utterance.fields["role"]) is not None
         by_session.setdefault(utterance.session_id, []).append(utterance)
     if by_session and not roles:
         raise ImportRefused(
@@ -106,7 +106,7 @@ def _placed(session: Sequence[_Utterance]) -> Iterator[tuple[int, bytes]]:
     seq = 0
     for utterance, at in _in_time(session):
         fields = dict(utterance.fields)
-        known = fields["role"] in ROLE_ALIASES
+        known = role_of(fields["role"]) is not None
         if known:  # a number without a turn would be a gap
             fields["seq"], seq = seq, seq + 1
         if "occurred_at" not in fields:

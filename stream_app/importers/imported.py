@@ -14,10 +14,12 @@ from msgspec import Struct
 
 from stream_app.client import turn
 from stream_app.client.events import Sendable
-from stream_app.contracts.events import MAX_ID_CHARS, ROLE_ALIASES, Role
+from stream_app.contracts.events import MAX_ID_CHARS, ROLE_ALIASES, Role, spelt
 from stream_app.errors import RapportError
 
 T = TypeVar("T")
+SYSTEM: Final = Role.SYSTEM.value
+"""The role of bots and automatic messages."""
 DIGEST_CHARS: Final = 32
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff\x00]")
 _KEY: Final = re.compile(r"[ !#-\[\]-~]{1,150}")
@@ -56,13 +58,15 @@ def unreported(_: Skipped) -> None:
 class People(Struct, frozen=True):
     """Whose accounts are whose in a chat; everybody else is a client.
 
-    ``others``: neither, such as bots and observers. ``consent``: True only if the terms of the
-    service ask for consent to this analysis; otherwise send consent records.
+    ``bots``: programs, whose words are kept as those of the role ``system`` and never scored.
+    ``others``: neither, such as observers. ``consent``: True only if the terms of the service ask
+    for consent to this analysis; otherwise send consent records.
     """
 
     counsellors: Collection[str] = ()
     others: Collection[str] = ()
     consent: bool | None = None
+    bots: Collection[str] = ()
 
     def role(self, account: str) -> str:
         """The role of an account.
@@ -72,6 +76,8 @@ class People(Struct, frozen=True):
         """
         if account in self.others:
             raise Unsent("from an account that is neither a counsellor's nor a client's")
+        if account in self.bots:
+            return SYSTEM
         return "counsellor" if account in self.counsellors else "client"
 
 
@@ -226,6 +232,6 @@ def starts_at(text: str) -> datetime:
         ) from None
 
 
-def role_of(name: str) -> Role | None:
-    """The role of a name that the wire accepts, in any case."""
-    return ROLE_ALIASES.get(name.strip().lower())
+def role_of(name: object) -> Role | None:
+    """The role of a name that the wire accepts, in any case; None of anything else."""
+    return ROLE_ALIASES.get(spelt(name))

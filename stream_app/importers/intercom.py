@@ -6,7 +6,16 @@ from typing import Any, Final
 from stream_app.client import end
 from stream_app.client.events import Sendable
 from stream_app.importers import imported, written
-from stream_app.importers.imported import Item, Skipped, Unsent, identifier, mapping, moment, said
+from stream_app.importers.imported import (
+    SYSTEM,
+    Item,
+    Skipped,
+    Unsent,
+    identifier,
+    mapping,
+    moment,
+    said,
+)
 
 _SAID: Final = frozenset({"comment", "open", "close", "quick_reply"})
 """Types of parts that reach the customer; ``open``: a message that reopens the conversation."""
@@ -17,6 +26,7 @@ _ROLES: Final = {
     "user": "client",
     "lead": "client",
     "contact": "client",
+    "bot": SYSTEM,
 }
 _ABOUT: Final = {"domain": "customer-service", "channel": "help-desk"}
 
@@ -31,9 +41,6 @@ def events_of(payload: Any, consent: bool | None = None) -> Iterator[Item]:
         return
     if "redacted" in topic or topic.endswith(".deleted"):
         yield Skipped(conversation, "deletes a part, for which there is no event yet")
-        return
-    if topic.startswith("conversation.operator"):
-        yield Skipped(conversation, "written by Intercom's operator, a bot")
         return
     if topic.endswith(".created") and not isinstance(item.get("source"), dict):
         yield Skipped(conversation, "its first message is missing")
@@ -85,9 +92,8 @@ def _read(conversation: str, part: Mapping[str, Any], consent: bool | None) -> I
         raise Unsent(f"{about} ({kind})")
     if part.get("redacted"):
         raise Unsent("deleted")
-    if author.get("type") == "bot" or author.get("from_ai_agent") or author.get("is_ai_answer"):
-        raise Unsent("written by a bot")
-    role = _ROLES.get(str(author.get("type")))
+    by_program = author.get("from_ai_agent") or author.get("is_ai_answer")
+    role = SYSTEM if by_program else _ROLES.get(str(author.get("type")))
     if role is None:
         raise Unsent("its author is neither the team's nor a customer")
     number = part.get("id")

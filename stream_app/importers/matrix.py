@@ -8,7 +8,16 @@ from typing import Any, Final
 from stream_app.client import end
 from stream_app.client.events import Sendable
 from stream_app.importers import imported
-from stream_app.importers.imported import Item, People, Unsent, identifier, mapping, moment, said
+from stream_app.importers.imported import (
+    SYSTEM,
+    Item,
+    People,
+    Unsent,
+    identifier,
+    mapping,
+    moment,
+    said,
+)
 
 MESSAGES: Final = (
     '{"types": ["m.room.message", "m.room.member", "m.room.redaction", "m.room.encrypted"], '
@@ -18,6 +27,8 @@ MESSAGES: Final = (
 FILTER: Final = f'{{"room": {{"timeline": {MESSAGES}}}}}'
 """The same, of a sync."""
 _WORDS: Final = ("m.text", "m.emote")
+_NOTICE: Final = "m.notice"
+"""The type of messages that programs write."""
 _FALLBACK: Final = re.compile(r"(?:>[^\n]*(?:\n|$))+\n?")
 
 
@@ -46,7 +57,8 @@ def _read(room: str, event: Mapping[str, Any], me: str, people: People) -> Itera
     imported.string(event["event_id"], "id")
     if kind == "m.room.member":
         left = content.get("membership") in ("leave", "ban")
-        if left and event.get("state_key") not in (*people.counsellors, *people.others, me):
+        staff = (*people.counsellors, *people.others, *people.bots, me)
+        if left and event.get("state_key") not in staff:
             yield end(identifier(room), "the client left", moment(_seconds(event)))
         return
     if sender == me:
@@ -56,7 +68,7 @@ def _read(room: str, event: Mapping[str, Any], me: str, people: People) -> Itera
     if kind == "m.room.encrypted":
         raise Unsent("encrypted, and cannot be read")
     if kind == "m.room.message":
-        role = people.role(sender)
+        role = SYSTEM if content.get("msgtype") == _NOTICE else people.role(sender)
         text = _text(event, content)
         yield said(
             room,
@@ -82,9 +94,7 @@ def _text(event: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     if relation.get("rel_type") == "m.replace":
         raise Unsent("edits a message, for which there is no event yet: the first text stays")
     kind, body = content.get("msgtype"), imported.string(content.get("body"), "text")
-    if kind == "m.notice":
-        raise Unsent("a bot's notice")
-    if kind not in _WORDS and content.get("filename") in (None, body):
+    if kind not in (*_WORDS, _NOTICE) and content.get("filename") in (None, body):
         raise Unsent("an attachment without a caption")
     if "m.in_reply_to" in relation and body.startswith((">", "* >")):
         return _FALLBACK.sub("", body, count=1)

@@ -10,7 +10,16 @@ from typing import Any, Final
 
 from stream_app.client.events import Sendable
 from stream_app.importers import imported
-from stream_app.importers.imported import Item, People, Skipped, Unsent, mapping, moment, said
+from stream_app.importers.imported import (
+    SYSTEM,
+    Item,
+    People,
+    Skipped,
+    Unsent,
+    mapping,
+    moment,
+    said,
+)
 
 _WORDS: Final = frozenset({None, "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages with a person's words."""
@@ -44,17 +53,17 @@ def _read(
     subtype = message.get("subtype")
     if subtype in _CHANGES:
         raise Unsent(_CHANGES[subtype])
-    if message.get("bot_id") or message.get("bot_profile") or subtype == "bot_message":
-        raise Unsent("written by a bot")
-    if subtype not in _WORDS:
+    bot = message.get("bot_id") or mapping(message.get("bot_profile"), "bot").get("id")
+    by_program = bot is not None or subtype == "bot_message"
+    if subtype not in _WORDS and not by_program:
         raise Unsent(f"a notice of Slack ({subtype})")
     mapping(message.get("edited"), "edit")
-    user = imported.string(message.get("user"), "user")
+    user = imported.string(message.get("user") or (bot or "bot" if by_program else None), "user")
     place = imported.string(message.get("channel") or channel, "channel")
     stamp = imported.string(message.get("ts"), "time")
     yield said(
         f"slack-{team}-{place}",
-        people.role(user),
+        SYSTEM if by_program and user not in people.others else people.role(user),
         plain(str(message.get("text") or "")),
         who=f"slack-{user}",
         at=moment(stamp),

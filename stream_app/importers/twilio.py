@@ -10,7 +10,16 @@ from typing import Any, Final
 from stream_app.client import end
 from stream_app.client.events import Sendable
 from stream_app.importers import imported
-from stream_app.importers.imported import Item, People, Skipped, Unsent, identifier, said, timestamp
+from stream_app.importers.imported import (
+    SYSTEM,
+    Item,
+    People,
+    Skipped,
+    Unsent,
+    identifier,
+    said,
+    timestamp,
+)
 
 _STREAM: Final = "com.twilio.conversations."
 _ADDED: Final = frozenset({"onMessageAdded", "message.added"})
@@ -71,13 +80,12 @@ def _message(
 ) -> Sendable:
     session = imported.string(conversation, "conversation")
     who = imported.string(author, "author")
-    if who == _SYSTEM and who not in people.counsellors:
-        raise Unsent("written by a program")
+    by_program = who == _SYSTEM and who not in (*people.counsellors, *people.others)
     if text is not None and not isinstance(text, str):
         raise Unsent("its text is no text")
     return said(
         f"twilio-{session}",
-        people.role(who),
+        SYSTEM if by_program else people.role(who),
         text or "",
         who=f"twilio-{who}",
         at=timestamp(created),

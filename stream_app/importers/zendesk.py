@@ -17,6 +17,7 @@ from stream_app.client import end
 from stream_app.client.events import Sendable
 from stream_app.importers import imported, written
 from stream_app.importers.imported import (
+    SYSTEM,
     Item,
     Skipped,
     Unsent,
@@ -27,6 +28,8 @@ from stream_app.importers.imported import (
 )
 
 _EVENT: Final = "zen:event-type:ticket."
+_PROGRAM: Final = "-1"
+"""The author of comments that Zendesk writes itself, by a trigger or an automation."""
 _ENDED: Final = frozenset({"solved", "closed"})
 _HEAD: Final = re.compile(r"\s*-{20,}\s*\n+[^\n]*\d{1,2}:\d{2}[^\n]*\n+")
 """What `latest_public_comment_formatted` puts before a comment: a rule, the author, the time."""
@@ -98,7 +101,7 @@ def _comment(
     bare = _HEAD.sub("", text, count=1)
     return said(
         f"zendesk-{ticket}",
-        "counsellor" if agent else "client",
+        SYSTEM if author == _PROGRAM else "counsellor" if agent else "client",
         written.of_mail(written.of_html(bare) if _HTML.search(bare) else bare),
         who=f"zendesk-{author}",
         at=at,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import SCORED_ROLES, Role
 from stream_app.core.measures.intents import IntentSet
 
 Floats = npt.NDArray[np.float64]
@@ -83,7 +83,7 @@ def collect(intents: IntentSet, background: Sequence[str]) -> Sentences:
                 marks[row, column] = True
                 spoken_by[row] |= intent.roles
     for text in background:
-        spoken_by[texts[text.casefold()]] |= set(Role)
+        spoken_by[texts[text.casefold()]] |= set(SCORED_ROLES)
     fits = np.array(
         [[bool(roles & intent.roles) for intent in intents.intents] for roles in spoken_by],
         np.bool_,

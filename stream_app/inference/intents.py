@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import SCORED_ROLES, Role
 from stream_app.core.measures.intents import Hits, IntentSet
 from stream_app.core.session.ports import Scorer
 from stream_app.inference.intent_files import background
@@ -43,7 +43,7 @@ class IntentComparer:
         self._least = least
         self._of_role = {
             role: np.array([role in intent.roles for intent in intents.intents], np.bool_)
-            for role in Role
+            for role in SCORED_ROLES
         }
 
     def hits(self, vectors: Sequence[bytes], roles: Sequence[Role]) -> list[Hits]:

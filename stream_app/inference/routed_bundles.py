@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import SCORED_ROLES, Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.measures.window import ScoringRequest, WindowTurn
 from stream_app.core.rules.routing import RoutedBundle
@@ -124,7 +124,7 @@ class BundleLoader:
                 device=self._base.device,
             )
             [encoding] = scorer.encode([TRIAL_TEXT], [Role.COUNSELLOR])
-            for role in Role:
+            for role in SCORED_ROLES:
                 turn = WindowTurn(0, role, _ANY_TIME, 0, 0, encoding.vectors, encoding.rationales)
                 scorer.score([ScoringRequest(turn, Stage.FINAL, [])])
         except RapportError:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import SCORED_ROLES, Role
 from stream_app.contracts.score_layout import SCALE
 from stream_app.contracts.scores import MECHANISMS, TOTAL, Expressed, Level, Span
 from stream_app.core.measures.crisis import CRISIS
@@ -85,7 +85,7 @@ class OnnxScorer:
                 for name, rationale, roles in extractors
                 if role is None or role in roles
             ]
-            for role in (None, *Role)
+            for role in (None, *SCORED_ROLES)
         }
         self.head = ContextHead(
             bundle.file(manifest.head.file),
@@ -122,7 +122,7 @@ class OnnxScorer:
                 for place, head in enumerate(self._heads)
                 if role in head.roles
             ]
-            for role in Role
+            for role in SCORED_ROLES
         }
         self._probes = {
             name: TurnProbe.read(bundle.file(probe.file), 2 * manifest.encoder.hidden_size)

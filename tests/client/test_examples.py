@@ -162,7 +162,8 @@ def test_intercom_messages_are_turns(web: InProcessWeb, network: Network, topic:
         assert desk.intercom(payload).status_code in {200, 204}  # 200: something was left out
     assert said(topic, "intercom-4711") == [
         (0, "client", "Hello & help\nplease"),
-        (1, "counsellor", "What happened?"),
+        (1, "system", "Hi"),
+        (2, "counsellor", "What happened?"),
         ("session_end",),
     ]
     assert desk.intercom(created, secret="guessed").status_code == 401

@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from stream_app.commands.events.event_files import sample_sessions
+from stream_app.commands.rules.intents import UtteranceFileError, read_utterances
+from stream_app.contracts.events import Role
 from tests.commands.conftest import Rapport
 from tests.core.test_intent_file import HEAD, intent
 
@@ -55,6 +59,15 @@ def test_a_wrong_line_of_utterances_is_named(rapport_process: Rapport, tmp_path:
     done = rapport_process("intents", "test", "crisis", file, "--bundle", "nano")
     assert done.returncode == 1
     assert "labelled.jsonl:2: the file has no intent greet" in done.stderr
+
+
+def test_utterances_are_of_clients_and_counsellors(tmp_path: Path) -> None:
+    file = tmp_path / "labelled.jsonl"
+    file.write_text('{"text": "Hi", "role": "Agent", "intents": []}', "utf-8")
+    assert read_utterances(file, [])[0].role is Role.COUNSELLOR
+    file.write_text('{"text": "Hi", "role": "bot", "intents": []}', "utf-8")
+    with pytest.raises(UtteranceFileError, match="only clients and counsellors"):
+        read_utterances(file, [])
 
 
 def test_suggest_prints_groups_as_items_of_a_file(rapport: Rapport) -> None:

@@ -28,7 +28,7 @@ from stream_app.store.work.ratings import Judgement
 from stream_app.store.work.reviews import NewReview
 from tests.analytics import archiving
 from tests.commands.conftest import NewStore
-from tests.store import judging
+from tests.store import batches, judging
 from tests.store.batches import consent, process
 from tests.store.reading import SEALED, rows
 
@@ -272,3 +272,19 @@ def test_archived_sessions_are_read_from_the_archive(
     assert [row["speaker"] for row in archive["archive_fact_turn"]] == [own] * 3
     assert "`data/archive_fact_turn.json` | 3 |" in readme
     assert store.privacy.pseudonym("counsellor 0") not in json.dumps(archive)
+
+
+def test_a_whisper_is_given_to_who_whispered_alone(store: Store, tmp_path: Path) -> None:
+    said = [
+        batches.turn(0, session_id="w", speaker_id="cleo"),
+        batches.turn(
+            1, session_id="w", speaker_id="sam", role="supervisor", text="Ask about her sister."
+        ),
+        batches.turn(2, session_id="w", speaker_id="bot", role="system", text="Rate this chat."),
+    ]
+    store.commit(process(said))
+    archive, _ = exported("cleo", tmp_path / "cleo.zip")
+    texts = [row["text"] for row in archive["turns"]]
+    assert [text is None for text in texts] == [False, True, False]
+    archive, _ = exported("sam", tmp_path / "sam.zip")
+    assert [row["text"] for row in archive["turns"]] == [None, "Ask her.", None]

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_app import client
 from stream_app.contracts import cloudevents
 from stream_app.contracts.events import (
     MAX_EVENT_BYTES,
     ROLE_ALIASES,
     Approach,
+    Domain,
     Outcome,
     Role,
     SessionEnd,
@@ -59,6 +61,57 @@ def test_every_role_alias_maps_to_a_role() -> None:
         assert isinstance(event, Turn)
         assert event.speaker_role is role
     assert ROLE_ALIASES["therapist"] is Role.COUNSELLOR
+
+
+@pytest.mark.parametrize(
+    ("written", "role"),
+    [
+        ("Counselor", Role.COUNSELLOR),
+        ("AGENT", Role.COUNSELLOR),
+        (" Customer ", Role.CLIENT),
+        ("Bot", Role.SYSTEM),
+        ("Supervisor", Role.SUPERVISOR),
+    ],
+)
+def test_a_role_is_understood_as_people_write_it(written: str, role: Role) -> None:
+    event = decode(turn(role=written))
+    assert isinstance(event, Turn)
+    assert event.speaker_role is role
+    assert event.is_aside is (role in (Role.SYSTEM, Role.SUPERVISOR))
+    sent = client.turn("s", written, "Hello.", speaker_id="a")
+    assert ROLE_ALIASES[sent.role.value] is role
+    assert Role(written) is role
+
+
+@pytest.mark.parametrize(
+    ("written", "domain"),
+    [
+        ("counseling", Domain.COUNSELLING),
+        ("Counselling", Domain.COUNSELLING),
+        ("peer_support", Domain.PEER_SUPPORT),
+        ("Peer Support", Domain.PEER_SUPPORT),
+        ("customer_service", Domain.CUSTOMER_SERVICE),
+    ],
+)
+def test_a_domain_is_understood_as_people_write_it(written: str, domain: Domain) -> None:
+    event = decode(turn(domain=written))
+    assert isinstance(event, Turn)
+    assert event.domain is domain
+
+
+@pytest.mark.parametrize(
+    ("event", "valid"),
+    [
+        (turn(role=SECRET), "client, seeker, patient, customer, user, counsellor, counselor"),
+        (turn(domain=SECRET), "counselling, peer-support, customer-service"),
+        (turn(approach=SECRET), "motivational-interviewing"),
+        (outcome(kind=SECRET), "like, reply, follow, rating"),
+    ],
+)
+def test_a_refusal_lists_the_valid_values(event: bytes, valid: str) -> None:
+    refused = refusal(event)
+    assert f"one of {valid}" in refused.detail
+    assert SECRET not in refused.detail
 
 
 def test_unknown_fields_are_ignored() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import SCORED_ROLES
 from stream_app.core.measures.intents import IntentSet
 from stream_app.core.rules.intent_file import IntentFileError, parse
 
@@ -33,7 +33,11 @@ def faults(text: str | bytes) -> list[str]:
 def test_an_intent_has_examples_and_options() -> None:
     more = "    counter_examples: [I like money.]\n    title: wants a refund\n    threshold: 0.7\n"
     [found] = read(HEAD + intent(more=more, role="both")).intents
-    assert (found.words, found.threshold, found.roles) == ("wants a refund", 0.7, frozenset(Role))
+    assert (found.words, found.threshold, found.roles) == (
+        "wants a refund",
+        0.7,
+        frozenset(SCORED_ROLES),
+    )
     assert found.counter_examples == ("I like money.",)
     assert read(HEAD + intent("ask_more")).titles == {"ask_more": "ask more"}
 
@@ -93,7 +97,7 @@ def test_shipped_sets_are_included_and_their_intents_can_be_replaced() -> None:
         service=shipped,
     )
     assert found.names == ("refund", "cancel")
-    assert found.intents[0].roles == frozenset(Role)
+    assert found.intents[0].roles == frozenset(SCORED_ROLES)
     assert found.digest != read("version: 1\ninclude: [service]\n", service=shipped).digest
 
 

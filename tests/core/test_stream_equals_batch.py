@@ -73,6 +73,20 @@ class Database:
             self.states[key] = pack(versioned.state)
 
 
+CHANGES: dict[str, dict[str, Any]] = {
+    "empty": {"text": ""},
+    "other text": {"text": "Not what I said."},
+    "no": {"consent": False},
+    "cry": {"text": "I want to kill myself."},
+    "bot": {"role": "system", "speaker_id": "bot"},
+    "whisper": {"role": "supervisor", "speaker_id": "s"},
+    "another": {"speaker_id": "x"},
+    "a third": {"speaker_id": "y"},
+    "to the first": {"addressee": "c"},
+    "to another": {"addressee": "x"},
+}
+
+
 @st.composite
 def session_logs(draw: st.DrawFn, name: str) -> list[bytes]:
     """One session with gaps, duplicates, invalid events, maybe an end with events after it."""
@@ -81,26 +95,18 @@ def session_logs(draw: st.DrawFn, name: str) -> list[bytes]:
     approach_at = draw(st.integers(0, 4))
     log = []
     for seq in range(draw(st.integers(1, 12))):
-        kind = draw(
-            st.sampled_from(
-                ["turn"] * 8 + ["hole", "twice", "broken", "empty", "other text", "no", "cry"]
-            )
-        )
+        kind = draw(st.sampled_from(["turn"] * 8 + ["hole", "twice", "broken", *CHANGES]))
         if kind == "broken":
             log.append(b"broken")
         if kind != "hole":
             facts = {"approach": "motivational-interviewing"} if seq == approach_at else {}
             log.append(turn(name, seq, consent=consent if seq == yes_at else None, **facts))
-        if kind == "cry":
-            log[-1] = turn(name, seq, text="I want to kill myself.")
-        if kind == "no":
-            log[-1] = turn(name, seq, consent=False)
+        if kind == "other text":
+            log.append(turn(name, seq, **CHANGES[kind]))
+        elif kind in CHANGES:
+            log[-1] = turn(name, seq, **CHANGES[kind])
         if kind == "twice":
             log.append(turn(name, seq))
-        if kind == "empty":
-            log[-1] = turn(name, seq, text="")
-        if kind == "other text":
-            log.append(turn(name, seq, text="Not what I said."))
     if draw(st.booleans()):
         log.append(end(name))
         log.append(turn(name, draw(st.integers(0, 14))))

@@ -1,11 +1,13 @@
 """Messages of chats and help desks, in the form of their services' documentation."""
 
+import copy
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from stream_app.client import NewTurn
 from stream_app.client.requests import encode
@@ -74,7 +76,6 @@ def test_a_replys_fallback_is_the_other_persons() -> None:
         ({**message(), "type": "m.room.redaction", "redacts": "$1", "content": {}}, "deletes"),
         ({**message(), "content": {}, "unsigned": {"redacted_because": {}}}, "deleted"),
         ({**message(), "type": "m.room.encrypted", "content": {"ciphertext": "x"}}, "encrypted"),
-        (message(msgtype="m.notice"), "notice"),
         (message("a.jpg", msgtype="m.image"), "attachment"),
         (message("a.jpg", msgtype="m.file", filename="a.jpg"), "attachment"),
         (message(" "), "no words"),
@@ -205,8 +206,6 @@ def test_intercoms_messages_are_turns() -> None:
         (part("assignment"), "internal note"),
         (part("away_mode_assignment"), "no message"),
         (part(redacted=True), "deleted"),
-        (part(author={"type": "bot", "id": "1"}), "bot"),
-        (part(author={**ADMIN, "from_ai_agent": True}), "bot"),
         (part(author={"type": "robot", "id": "1"}), "neither"),
         (part(author=None), "neither"),
         (part(author="x"), "author"),
@@ -224,8 +223,37 @@ def test_notes_and_odd_parts_of_intercom_are_left_out(odd: Any, reason: str) -> 
     assert other == ("client", "Hello.")
 
 
+@pytest.mark.parametrize("author", [{"type": "bot", "id": "1"}, {**ADMIN, "from_ai_agent": True}])
+def test_a_bot_of_intercom_has_the_role_system(author: dict[str, Any]) -> None:
+    assert replied(part(author=author), topic="conversation.operator.replied") == [
+        ("system", "Hello.")
+    ]
+
+
+@pytest.mark.parametrize(
+    "event", [{"subtype": "bot_message", "bot_id": "B1", "user": None}, {"bot_id": "B1"}]
+)
+def test_a_bot_of_slack_has_the_role_system(event: dict[str, Any]) -> None:
+    [(role, _)] = in_slack(**event)
+    assert role == "system"
+
+
+def test_programs_of_other_services_have_the_role_system() -> None:
+    assert in_room(message(msgtype="m.notice")) == [("system", "Hello.")]
+    queue = short(twilio.events_of({**HOOK, "Author": "system"}, PEOPLE))
+    assert queue == [("system", "Ahoy!")]
+    event = copy.deepcopy(ADDED)
+    event["event"]["comment"]["author"]["id"] = "-1"
+    assert [role for role, _ in short(zendesk.events_of(event))] == ["system"]
+
+
+def test_an_account_of_a_bot_may_be_named() -> None:
+    people = structs.replace(PEOPLE, bots={ANA})
+    [(_, item)] = matrix.events_of(ROOM, [message()], "@me", people)
+    assert short([item]) == [("system", "Hello.")]
+
+
 def test_other_notifications_of_intercom_are_left_out() -> None:
-    assert "bot" in replied(part(), topic="conversation.operator.replied")[0]
     assert "deletes" in replied(part(), topic="conversation_part.redacted")[0]
     assert "missing" in replied(topic="conversation.admin.single.created", source=None)[0]
     for odd in (None, [], {"topic": "x"}, {"topic": "x", "data": {"item": 1}}):
@@ -387,8 +415,6 @@ def test_slacks_messages_are_turns() -> None:
     [
         ({"subtype": "message_changed", "message": {"text": "Hi", "edited": {}}}, "edits"),
         ({"subtype": "message_deleted", "deleted_ts": "1358878749.000002"}, "deletes"),
-        ({"subtype": "bot_message", "bot_id": "B1", "user": None}, "bot"),
-        ({"bot_id": "B1"}, "bot"),
         ({"subtype": "channel_join"}, "notice"),
         ({"user": "UBOT"}, "neither"),
         ({"text": ""}, "no words"),
@@ -474,7 +500,6 @@ def test_twilios_messages_are_turns() -> None:
         ({**HOOK, "EventType": "onMessageUpdated"}, "edits"),
         ({**HOOK, "EventType": "onMessageRemoved"}, "deletes"),
         ({**STREAM, "type": "com.twilio.conversations.message.removed"}, "deletes"),
-        ({**HOOK, "Author": "system"}, "program"),
         ({**HOOK, "Body": "", "Media": "[]"}, "no words"),
         ({**HOOK, "Body": 7}, "text"),
         ({**HOOK, "DateCreated": None}, "time"),

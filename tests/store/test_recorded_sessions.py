@@ -21,7 +21,7 @@ from stream_app.store.database import tables
 from stream_app.store.sessions import recorded_sessions
 from stream_app.store.sessions.scope import ALL_SESSIONS, Scope
 from stream_app.store.stream.repository import Store
-from tests.rule_texts import ALL, risk_rules
+from tests.rule_texts import ALL, EAGER, risk_rules
 from tests.store import databases
 from tests.store.batches import BUNDLE, MANIFEST, SCORER, end, received, turn
 from tests.store.databases import open_store
@@ -86,6 +86,28 @@ def test_missing_and_late_turns_are_replayed_where_they_arrived(store: Store) ->
         late = connection.scalars(sa.select(tables.turns.c.seq).where(tables.turns.c.late)).all()
     assert late == [4]
     assert again(store) == alerts
+
+
+def test_bots_and_a_hand_over_are_replayed(store: Store) -> None:
+    people = {"system": "bot", "counsellor": "ann"}
+    roles = ("client", "system", "counsellor")
+    events = [
+        turn(
+            **facts(seq),
+            role=roles[seq % 3],
+            speaker_id="ben" if seq > 22 and seq % 3 == 2 else people.get(roles[seq % 3], "c"),
+        )
+        for seq in range(40)
+    ]
+    alerts = live(store, [*events, end()], EAGER)
+    assert any(alert.reason == "Another counsellor speaks now." for alert in alerts)
+    assert again(store, EAGER) == alerts
+
+
+def test_a_session_of_a_group_is_not_replayed(store: Store) -> None:
+    live(store, [turn(**facts(seq), speaker_id=f"p{seq}") for seq in range(4)] + [end()])
+    with pytest.raises(NotReproducible, match="several clients"):
+        again(store)
 
 
 def test_a_turn_that_was_refused_and_sent_again_can_be_replayed(store: Store) -> None:

@@ -95,7 +95,7 @@ def _turns(store: Store, session_id: str) -> list[TurnRead]:
         store, ALL_SESSIONS, session_id, after_seq=found[-1].seq if found else -1, limit=PAGE
     ):
         found += page
-    return found
+    return [turn for turn in found if turn.role.is_scored]
 
 
 def _encoded(scorer: OnnxScorer, turns: Sequence[TurnRead]) -> list[WindowTurn]:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from rich.console import Console
 
-from stream_app.contracts.events import Role, Turn, decode
+from stream_app.contracts.events import SCORED_ROLES, Role, Turn, decode
 from stream_app.core.rules.intent_file import MAX_EXAMPLES, MIN_EXAMPLES
 from stream_app.core.session.ports import Scorer
 from stream_app.errors import ContractError
@@ -51,7 +51,7 @@ def uncaught(
 
     Short turns are left out, and all turns of a role after ``MAX_TURNS``.
     """
-    found: dict[Role, list[Uncaught]] = {role: [] for role in Role}
+    found: dict[Role, list[Uncaught]] = {role: [] for role in SCORED_ROLES}
     seen: set[tuple[Role, str]] = set()
     read = 0
     turns = (turn for turn in map(_turn, events) if turn is not None)
@@ -127,4 +127,4 @@ def _turn(raw: bytes) -> Turn | None:
         event = decode(raw) if raw else None
     except ContractError:
         return None
-    return event if isinstance(event, Turn) else None
+    return event if isinstance(event, Turn) and not event.is_aside else None

@@ -96,6 +96,11 @@ def read_utterances(path: Path, known: Iterable[str]) -> list[Utterance]:
             ) from None
         except (msgspec.DecodeError, RecursionError) as problem:
             raise UtteranceFileError(f"{path}:{number}: {problem}") from None
+        if not utterance.role.is_scored:
+            raise UtteranceFileError(
+                f"{path}:{number}: only clients and counsellors have intents, not the role "
+                f"{utterance.role.value}"
+            )
         if unknown := utterance.intents - names:
             raise UtteranceFileError(
                 f"{path}:{number}: the file has no intent {', '.join(sorted(unknown))}"

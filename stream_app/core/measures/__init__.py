@@ -1,6 +1,7 @@
 """What is computed of turns and sessions: heads, aggregates, empathy, crisis, MITI."""
 
 __all__ = [
+    "addressing",
     "aggregates",
     "baselines",
     "crisis",
@@ -15,6 +16,7 @@ __all__ = [
     "reporting_months",
     "suppression",
     "turn_evidence",
+    "voices",
     "watch",
     "window",
 ]

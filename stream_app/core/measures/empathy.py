@@ -20,7 +20,14 @@ from msgspec import Struct
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Expressed
 from stream_app.core.measures.baselines import Baseline, Usual
-from stream_app.core.measures.exchanges import MILLION, MISSED_KEPT, Answered, Exchanges, Weighing
+from stream_app.core.measures.exchanges import (
+    MILLION,
+    MISSED_KEPT,
+    Answered,
+    Exchanges,
+    Weighing,
+    counts,
+)
 from stream_app.core.measures.watch import Facts
 
 LOWEST_TENTH: Final = 1.2815515655446004
@@ -244,7 +251,7 @@ def summary(
     ``here``: the reference of the session's approach or domain. ``usual``: the index of the
     channel's ended sessions, used as the reference if there are enough of them.
     """
-    latest = exchanges.answered()
+    latest = [each for each in exchanges.answered() if counts(each, here.weighing)]
     if not latest and not exchanges.count:
         return None
     own = _enough(usual)

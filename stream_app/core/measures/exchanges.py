@@ -8,15 +8,19 @@ empathic answer; its *answer* (0-1) is the most empathic of the counsellor turns
     counsellor        k2 k3       k5
     exchange    └──── 1 ────┘  └─ 2 ─┘  └ not answered yet
 
-A counsellor turn before any client turn (a greeting) answers nothing. All values are integers in
-millionths, so that replacing a provisional score by a final one gives exactly the result of a run
-with final scores only.
+A counsellor turn before any client turn (a greeting) answers nothing. With several clients, each
+has exchanges of their own: the turns of one client since the last answer to that client, and the
+answers up to their next turn. An answer to one client by name passes over the others who wait; if
+what they said is an empathic opportunity, it is missed as long as nobody answers it.
+
+All values are integers in millionths, so that replacing a provisional score by a final one gives
+exactly the result of a run with final scores only.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from stream_app.contracts.events import Role
 
@@ -69,6 +73,10 @@ class Turns(Struct, array_like=True):
             if self.settled_seq < 0 or strength > self.settled:
                 self.settled_seq, self.settled = oldest, strength
 
+    def copy(self) -> "Turns":
+        """The same turns, which may change without these."""
+        return Turns(self.settled_seq, self.settled, list(self.latest))
+
     @property
     def strongest(self) -> tuple[int, int] | None:
         """(seq, value) of the turn with the largest value; ties go to the earliest."""
@@ -83,21 +91,39 @@ class Turns(Struct, array_like=True):
 
 
 class Exchange(Struct, array_like=True):
-    """One exchange."""
+    """One exchange of the client ``who``.
+
+    ``passed``: passed over while it waited. ``shared``: somebody else has answered.
+    """
 
     client: Turns = field(default_factory=Turns)
     counsellor: Turns = field(default_factory=Turns)
+    who: int = 0
+    passed: bool = False
+    shared: bool = False
+
+    def copy(self) -> "Exchange":
+        """The same exchange, which may change without this one."""
+        own = self.client.copy(), self.counsellor.copy()
+        return Exchange(*own, self.who, self.passed, self.shared)
+
+    @property
+    def waits(self) -> bool:
+        """Whether nobody has answered."""
+        return not self.counsellor and not self.shared
 
 
 class Answered(Struct, frozen=True):
     """An exchange with a counsellor turn; ``seq``: the client turn with the highest opportunity.
 
-    ``opportunity`` and ``answer`` in millionths.
+    ``opportunity`` and ``answer`` in millionths. ``passed``: nobody answered, and it was passed
+    over, which counts only if it was an opportunity.
     """
 
     seq: int
     opportunity: int
     answer: int
+    passed: bool = False
 
 
 class Exchanges(Struct, array_like=True):
@@ -119,8 +145,20 @@ class Exchanges(Struct, array_like=True):
     unseen: bool = False
     last: int = -1
 
-    def observe(self, role: Role, seq: int, value: int, after: int, weighing: Weighing) -> None:
-        """Add a scored turn, or replace its provisional value. ``after``: the window's size."""
+    def observe(
+        self,
+        role: Role,
+        seq: int,
+        value: int,
+        after: int,
+        weighing: Weighing,
+        who: int = 0,
+        named: bool = False,
+    ) -> None:
+        """Add a scored turn, or replace its provisional value. ``after``: the window's size.
+
+        ``who``: the client who speaks or is answered; ``named``: the answer says so itself.
+        """
         keep = after + 1
         for exchange in reversed(self.latest):
             turns = exchange.client if role is Role.CLIENT else exchange.counsellor
@@ -130,18 +168,41 @@ class Exchanges(Struct, array_like=True):
             return
         self.last = seq
         if role is Role.CLIENT:
-            if not self.latest or self.latest[-1].counsellor or self.unseen:
-                self.latest.append(Exchange())
-            self.unseen = False
-            self.latest[-1].client.add(seq, value, keep)
-        elif self.latest and not self.unseen:
-            self.latest[-1].counsellor.add(seq, value, keep)
+            self._of_speaking(who).client.add(seq, value, keep)
+        elif (answered := self._of_answered(who)) is not None:
+            answered.counsellor.add(seq, value, keep)
+            if named:
+                self._pass_over(who)
         while len(self.latest) > max(KEPT, keep):
             self._settle(self.latest.pop(0), weighing)
 
+    def _of(self, who: int) -> Exchange | None:
+        """The latest exchange of a client."""
+        return next((e for e in reversed(self.latest) if e.who == who), None)
+
+    def _of_speaking(self, who: int) -> Exchange:
+        """The exchange of a client who speaks: begun if the one before was answered."""
+        exchange = self._of(who)
+        if exchange is None or not exchange.waits or self.unseen:
+            if exchange is not None and exchange.shared and not exchange.counsellor:
+                self.latest.remove(exchange)
+            exchange = Exchange(who=who)
+            self.latest.append(exchange)
+        self.unseen = False
+        return exchange
+
+    def _of_answered(self, who: int) -> Exchange | None:
+        """The exchange of a client who is answered; None if what they said is not known."""
+        return None if self.unseen else self._of(who)
+
+    def _pass_over(self, who: int) -> None:
+        for exchange in self.latest:
+            if exchange.who != who and exchange.waits:
+                exchange.passed = True
+
     def _settle(self, exchange: Exchange, weighing: Weighing) -> None:
         found = _answered(exchange)
-        if found is None:
+        if found is None or not counts(found, weighing):
             return
         weight = weighing.weight(found.opportunity)
         self.count += 1
@@ -156,11 +217,33 @@ class Exchanges(Struct, array_like=True):
                 del self.missed[:-MISSED_KEPT]
 
     def forget(self) -> None:
-        """Note that turns are withheld: the next counsellor turn answers no known turn."""
+        """Note that turns are withheld: the next counsellor turn answers no known turn.
+
+        Clients who wait may have been answered, so that nobody passes them over.
+        """
         self.unseen = True
+        if any(exchange.who for exchange in self.latest):
+            self.latest = [each for each in self.latest if each.counsellor]
+
+    def share(self, who: int) -> None:
+        """Note that somebody else has answered a client: nobody passes them over any more."""
+        exchange = self._of(who)
+        if exchange is not None:
+            exchange.passed, exchange.shared = False, True
+
+    def copy(self) -> "Exchanges":
+        """The same exchanges, which may change without these."""
+        latest = [each.copy() for each in self.latest]
+        return structs.replace(self, missed=list(self.missed), latest=latest)
+
+    def unanswered(self) -> "Exchanges":
+        """Only the clients' turns that nobody has answered."""
+        waiting = [e for e in self.latest if e.waits and self._of(e.who) is e]
+        latest = [Exchange(client=each.client.copy(), who=each.who) for each in waiting]
+        return Exchanges(latest=latest, unseen=self.unseen, last=self.last)
 
     def answered(self) -> list[Answered]:
-        """The latest exchanges with a counsellor turn, in order."""
+        """The latest exchanges with a counsellor turn or passed over, in order."""
         return [found for exchange in self.latest if (found := _answered(exchange)) is not None]
 
 
@@ -211,6 +294,13 @@ def opportunities(turns: Iterable[Heard], weighing: Weighing) -> list[Opportunit
 
 def _answered(exchange: Exchange) -> Answered | None:
     called, answer = exchange.client.strongest, exchange.counsellor.strongest
-    if called is None or answer is None:
+    if called is None or (answer is None and not exchange.passed):
         return None
+    if answer is None:
+        return Answered(called[0], called[1], 0, passed=True)
     return Answered(called[0], called[1], answer[1])
+
+
+def counts(found: Answered, weighing: Weighing) -> bool:
+    """Whether an exchange counts: one that was passed over does if it called for an answer."""
+    return not found.passed or found.opportunity >= weighing.opportunity * MILLION

@@ -14,6 +14,7 @@ final, with the neighbours still in the window. Nobody waits for a turn that was
 given up as soon as a later turn is there; until then, a mended turn may take its place.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -47,7 +48,9 @@ class WindowTurn(Struct, array_like=True):
     the turn has, by name; None if they must not be read. ``tokens``: ids of the text's tokens, for
     a bundle whose reader reads an answer with the words before it; they spell the text, and are
     encrypted and expire as it does. ``readings``: what the reader said of the turn, so that a final
-    score needs no second reading; both empty without a reader.
+    score needs no second reading; both empty without a reader. ``speaker``: digest of the speaker's
+    id; 0 in states of earlier releases. ``client``: digest of the client who speaks or is answered,
+    by order unless the turn says so itself (``named``); 0 if it answers nobody known.
     """
 
     seq: int
@@ -64,6 +67,9 @@ class WindowTurn(Struct, array_like=True):
     intents: dict[str, float] | None = {}
     tokens: bytes = b""
     readings: bytes = b""
+    speaker: int = 0
+    client: int = 0
+    named: bool = False
 
 
 class Neighbour(Struct, frozen=True):
@@ -199,8 +205,10 @@ def _drain(state: WindowState, policy: WindowPolicy) -> list[ScoringRequest]:
 
 def _accept(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:
     """Finals of earlier turns come first, because the risk after this turn uses them."""
+    if turn.role is Role.COUNSELLOR and not turn.client and state.history:
+        turn.client = state.history[-1].client
     before = state.history[-policy.before :] if policy.before else []
-    context = [Neighbour(other, i - len(before)) for i, other in enumerate(before)]
+    context = _neighbours(turn, before, ())
     state.history.append(turn)
     state.unfinished.append(turn.seq)
     requests = [ScoringRequest(turn, Stage.PROVISIONAL, context, uses=uses(state, turn.seq))]
@@ -213,14 +221,28 @@ def _accept(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[
 
 def _final(state: WindowState, seq: int, policy: WindowPolicy) -> ScoringRequest:
     at = next(i for i, turn in enumerate(state.history) if turn.seq == seq)
-    first = max(0, at - policy.before)
-    last = at + policy.after
-    context = [
-        Neighbour(turn, i - at)
-        for i, turn in enumerate(state.history)
-        if first <= i <= last and i != at
+    own = state.history[at]
+    before = state.history[max(0, at - policy.before) : at]
+    after = state.history[at + 1 : at + policy.after + 1]
+    context = _neighbours(own, before, after)
+    return ScoringRequest(own, Stage.FINAL, context, uses=uses(state, seq))
+
+
+def _concerns(turn: WindowTurn, other: WindowTurn) -> bool:
+    """Whether a neighbour is read with a turn: an answer is read with the words of its client."""
+    if turn.role is Role.CLIENT or not turn.client or not other.client:
+        return True
+    return other.client == turn.client
+
+
+def _neighbours(
+    turn: WindowTurn, before: Sequence[WindowTurn], after: Sequence[WindowTurn]
+) -> list[Neighbour]:
+    earlier = [other for other in before if _concerns(turn, other)]
+    later = [other for other in after if _concerns(turn, other)]
+    return [Neighbour(other, i - len(earlier)) for i, other in enumerate(earlier)] + [
+        Neighbour(other, i + 1) for i, other in enumerate(later)
     ]
-    return ScoringRequest(state.history[at], Stage.FINAL, context, uses=uses(state, seq))
 
 
 def _take_late(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:
@@ -234,11 +256,11 @@ def _take_late(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> li
     _remember(state, turn)
     if turn.withheld:
         return []
-    before = [t for t in state.history if t.seq < turn.seq][-policy.before :]
+    before = [t for t in state.history if t.seq < turn.seq]
     after = [t for t in state.history if t.seq > turn.seq][: policy.after]
-    context = [
-        Neighbour(other, i - len(before)) for i, other in enumerate(before if policy.before else [])
-    ] + [Neighbour(other, i + 1) for i, other in enumerate(after)]
+    if turn.role is Role.COUNSELLOR and not turn.client and before:
+        turn.client = before[-1].client
+    context = _neighbours(turn, before[-policy.before :] if policy.before else (), after)
     return [ScoringRequest(turn, Stage.FINAL, context, uses=uses(state, turn.seq))]
 
 

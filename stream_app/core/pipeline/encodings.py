@@ -74,6 +74,8 @@ class Encodings:
             elif isinstance(event, Turn):
                 if event.consent is not None:
                     self._stated[event.session_id] = event.consent
+                if event.is_aside:
+                    continue
                 state = known(event.session_id)
                 covered, bundle = self._bundle_ahead(event, assigned, state)
                 if covered and self._is_covered(event.session_id, before, state):

@@ -188,7 +188,7 @@ class Pipeline:
             if accepted.changes:
                 result.sessions[event.session_id] = versioned = states[event.session_id]
                 versioned.partition = received.source.partition
-                if isinstance(event, Turn) and unscored is None:
+                if isinstance(event, Turn) and unscored is None and not event.is_aside:
                     assign(session.state, bundle, bundles)
             turns += _kept(result, received, event, accepted, bundle)
         self._encode([item for item in turns if not item.kept.withheld])

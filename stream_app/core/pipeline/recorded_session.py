@@ -24,8 +24,6 @@ from stream_app.core.session.session import Fate, Session, Step, ToScore
 from stream_app.core.session.session_state import SessionState
 from stream_app.errors import ContractError, RapportError
 
-WIRE_ROLES = {Role.CLIENT: WireRole.CLIENT, Role.COUNSELLOR: WireRole.COUNSELLOR}
-
 
 class NotReproducible(RapportError):
     """What is stored of a session does not suffice to replay it."""
@@ -41,6 +39,7 @@ class RecordedTurn(Struct, frozen=True):
     late: bool
     arrived_at: datetime
     intents: dict[str, float] = {}
+    speaker: str = ""
 
 
 class RecordedSession(Struct, frozen=True):
@@ -112,7 +111,7 @@ def rebuild(
             accepted = session.accept(_event(recorded, turn))
         except ContractError as problem:
             raise NotReproducible(problem.detail) from None
-        if accepted.fate is not (Fate.LATE if turn.late else Fate.ACCEPTED):
+        if accepted.fate is not _expected(turn):
             raise NotReproducible("the order of the turns is not known")
         if accepted.turn is not None and accepted.turn.intents is not None:
             accepted.turn.intents = turn.intents
@@ -137,6 +136,12 @@ class _Pinned:
         return self._pinned.counsellor
 
 
+def _expected(turn: RecordedTurn) -> Fate:
+    if not turn.role.is_scored:
+        return Fate.ASIDE
+    return Fate.LATE if turn.late else Fate.ACCEPTED
+
+
 def _by_arrival(turns: Sequence[RecordedTurn]) -> Iterator[RecordedTurn]:
     """Turns in order by seq, each late one after all that arrived before it."""
     late = sorted((turn for turn in turns if turn.late), key=lambda turn: turn.arrived_at)
@@ -155,8 +160,8 @@ def _event(recorded: RecordedSession, turn: RecordedTurn) -> Turn:
     return Turn(
         session_id=recorded.session_id,
         seq=turn.seq,
-        speaker_id=turn.role.value,
-        role=WIRE_ROLES[turn.role],
+        speaker_id=turn.speaker or turn.role.value,
+        role=WireRole(turn.role.value),
         text=" ".join([str(turn.seq)] * turn.words),
         occurred_at=turn.occurred_at,
         domain=Domain(recorded.domain) if recorded.domain else None,

@@ -13,6 +13,7 @@ from stream_app.contracts.scores import Alert, Unscored
 from stream_app.core.measures.aggregates import Aggregates
 from stream_app.core.measures.baselines import Pinned
 from stream_app.core.measures.exchanges import Exchanges
+from stream_app.core.measures.voices import Voices
 from stream_app.core.measures.watch import Watch
 from stream_app.core.pipeline.scoring_bundles import BundlesInForce, ScoringBundle
 from stream_app.core.rules.routing import Addressed
@@ -42,8 +43,11 @@ def at_event(
     """The bundle of a session at an event, and why a turn must not be scored.
 
     The default bundle stands in as long as the session's is undecided. Once it is decided, a turn
-    that states no language is in one of the bundle's, whatever other turns have stated.
+    that states no language is in one of the bundle's, whatever other turns have stated. An aside
+    needs none.
     """
+    if isinstance(event, Turn) and event.is_aside:
+        return bundles.of(state) or bundles.default, None
     if isinstance(event, Turn) and state.undecided:
         found = bundles.choose(address(state, event))
         return found or bundles.default, None if found is not None else Unscored.LANGUAGE
@@ -77,6 +81,7 @@ def leave_removed(state: SessionState, bundles: BundlesInForce) -> list[Alert] |
             for seq, turn in window.waiting.items()
         }
     state.aggregates, state.exchanges = Aggregates(), Exchanges()
+    state.voices = Voices()
     state.watch, state.baselines = Watch(), Pinned()
     state.risk, state.outcomes, state.miti = None, {}, None
     state.chosen, state.undecided = None, True

@@ -17,6 +17,7 @@ _CLOSING: Final = {
     "end": "The session ended.",
     "withheld": "The client's consent does not cover the turns that follow.",
     "language": "A turn followed in a language that is not scored.",
+    "hand-over": "Another counsellor speaks now.",
 }
 
 

@@ -56,6 +56,7 @@ class Cause(Enum):
     END = "end"
     WITHHELD = "withheld"
     LANGUAGE = "language"
+    HAND_OVER = "hand-over"
 
 
 class Moment(Struct, frozen=True):
@@ -197,7 +198,8 @@ def _cleared(rule: Rule, when: bool | None, reading: Reading) -> bool:
 
 
 def _begin(rule: Rule, status: AlertStatus, reading: Reading, moment: Moment) -> list[Alert]:
-    few = reading.aggregates.counsellor.turns < rule.min_scored_turns
+    turns = reading.own_turns if rule.about_empathy else reading.aggregates.counsellor.turns
+    few = turns < rule.min_scored_turns
     if few or not rule.applies_to.covers(reading.facts):
         return []
     status.episode += 1

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import SCORED_ROLES, Role
 from stream_app.core.measures.intents import DEFAULT_THRESHOLD, Intent, IntentSet
 from stream_app.core.rules.yaml_file import (
     Fault,
@@ -34,7 +34,7 @@ _KEYS: Final = ("name", "title", "role", "examples", "counter_examples", "thresh
 _ROLES: Final = {
     "client": frozenset({Role.CLIENT}),
     "counsellor": frozenset({Role.COUNSELLOR}),
-    "both": frozenset(Role),
+    "both": frozenset(SCORED_ROLES),
 }
 
 ReadShipped = Callable[[str], bytes | None]

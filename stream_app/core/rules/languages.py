@@ -7,6 +7,8 @@ valid on the wire. A tag is only ever compared, never used as a label of a metri
 from collections.abc import Iterable
 from typing import Final
 
+from stream_app.core.rules.language_names import with_short_code
+
 ANY: Final = "*"
 """The language range that every tag matches (RFC 4647, section 2.1)."""
 UNDETERMINED: Final = "und"
@@ -15,12 +17,12 @@ UNDETERMINED: Final = "und"
 def normalised(tag: str | None) -> str | None:
     """The tag for comparisons; None if the language is not stated.
 
-    >>> [normalised(tag) for tag in ("de-AT", "EN_gb", "", " und ", None)]
-    ['de-at', 'en-gb', None, None, None]
+    >>> [normalised(tag) for tag in ("de-AT", "EN_gb", "eng", "English", "", " und ", None)]
+    ['de-at', 'en-gb', 'en', 'en', None, None, None]
     """
     text = (tag or "").strip().replace("_", "-")
     if text.isascii():  # others are no tags, and some would become ASCII letters
-        text = text.lower()
+        text = with_short_code(text.lower())
     return text if text and text.partition("-")[0] != UNDETERMINED else None
 
 

@@ -15,6 +15,13 @@ SEEN: Final = "seen"
 """Placeholder for the evidence of the low-empathy risk."""
 _ABOUT_EMPATHY: Final = frozenset({"risk", "risk_rise", "index", "index_recent"})
 """Variables that rest on the same evidence."""
+_OF_COUNSELLOR: Final = _ABOUT_EMPATHY | {
+    "index_percentile",
+    "opportunities",
+    "missed_opportunities",
+    "answered_share",
+}
+"""Variables that are computed from the exchanges of the counsellor who speaks."""
 
 
 class Duration(Struct, frozen=True):
@@ -73,6 +80,11 @@ class Rule(Struct, frozen=True):
         """The variables of its expressions."""
         parts = (self.when, self.clear, self.value, self.threshold)
         return frozenset(name for part in parts if part is not None for name in part.names)
+
+    @property
+    def about_empathy(self) -> bool:
+        """Whether it is about the empathy of the counsellor who speaks."""
+        return not _OF_COUNSELLOR.isdisjoint(self.when.names)
 
     @property
     def needs_evidence(self) -> bool:

@@ -37,7 +37,8 @@ CLIENT_TALK: Final = ("change", "neutral", "sustain")
 class Reading:
     """Inputs of the rules for one session at one moment; expensive ones are computed once.
 
-    ``failures``: how often expressions, by their source, failed to evaluate.
+    ``failures``: how often expressions, by their source, failed to evaluate. ``exchanges``,
+    ``own_turns``: of the counsellor who speaks.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Reading:
         outcomes: Mapping[str, float] | None = None,
         catalogue: "Catalogue | None" = None,
         failures: Counter[str] | None = None,
+        own_turns: int | None = None,
     ) -> None:
         self.aggregates = aggregates
         self.watch = watch
@@ -60,10 +62,16 @@ class Reading:
         self.model = model
         self.clock = clock
         self.exchanges = exchanges or Exchanges()
+        self._own_turns = own_turns
         self.outcomes = outcomes or {}
         self.failures: Counter[str] = Counter() if failures is None else failures
         self._catalogue = CATALOGUE if catalogue is None else catalogue
         self._values: dict[str, Value | None] = {}
+
+    @property
+    def own_turns(self) -> int:
+        """The number of turns of the counsellor who speaks."""
+        return self.aggregates.counsellor.turns if self._own_turns is None else self._own_turns
 
     @cached_property
     def summary(self) -> Summary:

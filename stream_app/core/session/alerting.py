@@ -106,6 +106,21 @@ class Alerting:
                 found += alerts.close(rule, status, reading, moment)
         return found
 
+    def hand_over(self, state: SessionState, at: datetime, facts: Facts, seq: int) -> list[Alert]:
+        """End alerts about a counsellor's empathy, because another one speaks now.
+
+        Call it before the risk is the successor's.
+        """
+        clock = state.watch.reach(at)
+        moment = self._moment(state, seq, clock, cause=Cause.HAND_OVER)
+        reading = self._reading(state, facts, clock)
+        found: list[Alert] = []
+        for rule in self.rules.rules:
+            status = state.alerts.get(rule.name)
+            if status is not None and rule.about_empathy:
+                found += alerts.close(rule, status, reading, moment)
+        return found
+
     def _end_removed(self, state: SessionState, moment: Moment) -> list[Alert]:
         """End the alerts of rules that were removed.
 
@@ -129,6 +144,9 @@ class Alerting:
         return Moment(state.session_id, self.bundle, seq, at, counsellor_turn, digest, cause)
 
     def _reading(self, state: SessionState, facts: Facts, clock: datetime) -> Reading:
+        if state.voices.known:  # what was usual for the first counsellor says nothing of the next
+            pinned = structs.replace(facts.baselines, counsellor=None)
+            facts = structs.replace(facts, baselines=pinned)
         return Reading(
             state.aggregates,
             state.watch,
@@ -136,7 +154,8 @@ class Alerting:
             state.risk,
             self._model,
             clock,
-            exchanges=state.exchanges,
+            exchanges=state.own_exchanges,
+            own_turns=state.own_turns,
             outcomes=state.outcomes,
             failures=self.failures,
             catalogue=self.rules.catalogue,

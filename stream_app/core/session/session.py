@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from stream_app.contracts.events import Consent, Event, Outcome, Role, SessionEnd, Turn, utc
 from stream_app.contracts.scores import Alert, SessionScore, SessionStatus, TurnScore, Unscored
-from stream_app.core.measures import miti, window
+from stream_app.core.measures import addressing, miti, window
 from stream_app.core.measures.aggregates import contribution
 from stream_app.core.measures.crisis import CRISIS, LISTED, find_phrases
 from stream_app.core.measures.empathy import EmpathySummary, session_empathy, turn_value
@@ -51,6 +51,7 @@ class Fate(Enum):
     OUTCOME = "outcome"
     CONSENT = "consent"
     LANGUAGE = "language"
+    ASIDE = "aside"
     EARLY_END = "early-end"
 
 
@@ -209,9 +210,14 @@ class Session:
         if step.status is SessionStatus.OPEN:
             alerts = env.alerting.fire_overdue(state, step.at, step.facts)
         score = self._turn_score(request, heads)
-        self._aggregate(score, step.facts, request.uses)
+        turn = request.turn
+        answers = request.is_first and score.role is Role.COUNSELLOR and not score.late
+        if answers:
+            alerts += self._hand_over(step, turn)
+        self._aggregate(score, step.facts, request)
+        if answers:
+            state.voices.count(turn.speaker, turn.client)
         if request.is_first:
-            turn = request.turn
             state.aggregates.count_turn(turn.role, turn.words, turn.late)
             state.watch.note(score)
             if score.role is Role.COUNSELLOR:
@@ -231,6 +237,7 @@ class Session:
         else:
             state.watch.forget_waiting()
             state.exchanges.forget()
+            state.voices.forget()
             self._empathy = None
         if step.cause is Cause.LANGUAGE:
             return alerts + alerting.lapse(state, step.at, step.facts, step.cause)
@@ -305,8 +312,9 @@ class Session:
             digest=digest,
             words=len(spoken(event.text).text.split()),
             late=late,
-            withheld=unscored is not None or not self._is_covered,
+            withheld=unscored is not None or event.is_aside or not self._is_covered,
         )
+        self._note_people(event, turn)
         self._note_facts(event, turn.occurred_at)
         if turn.role is Role.CLIENT and self._restricts_clients:
             turn.intents = None
@@ -318,6 +326,8 @@ class Session:
             first = event.speaker_role is Role.COUNSELLOR and not state.has_counsellor
             state.has_counsellor = state.has_counsellor or first
             state.analysed = True
+            if event.is_aside:  # nobody answers it, and it ends no wait
+                return Accepted(Fate.ASIDE, steps, turn, consent=stated)
             if unscored is not None:
                 state.unscored_turns += 1
                 if not late:
@@ -328,6 +338,19 @@ class Session:
         if not late:
             steps.append(ToEnd(turn.occurred_at, state.facts, Cause.WITHHELD))
         return Accepted(Fate.WITHHELD, steps, consent=stated)
+
+    def _note_people(self, event: Turn, turn: WindowTurn) -> None:
+        """Note who speaks, and whom the turn answers, if it says so."""
+        state = self.state
+        if turn.withheld:
+            return
+        turn.speaker = addressing.digest(event.speaker_id)
+        if turn.role is Role.CLIENT:
+            state.clients = addressing.with_client(state.clients, event.speaker_id)
+            turn.client = turn.speaker
+        else:
+            turn.client = addressing.answered(event, state.clients)
+            turn.named = turn.client != 0
 
     def _accept_consent(self, event: Consent) -> Accepted:
         """Apply a consent record; alerts end with the consent."""
@@ -367,7 +390,8 @@ class Session:
         if state.approach is None:
             given = turn.approach.value if turn.approach else None
             state.approach = given or self._env.policy.approaches.of(state.domain, state.team)
-        state.lang = state.lang or turn.lang
+        if not turn.is_aside:  # a bot may greet in another language
+            state.lang = state.lang or turn.lang
         pinned = state.baselines
         if state.channel is None and turn.channel is not None:
             state.channel = turn.channel
@@ -424,7 +448,20 @@ class Session:
             intents=_intents(request),
         )
 
-    def _aggregate(self, score: TurnScore, facts: Facts, uses: int) -> None:
+    def _hand_over(self, step: ToScore, turn: WindowTurn) -> list[Alert]:
+        """Restart alerts and risk if another counsellor speaks now: they are about that one."""
+        state, alerts = self.state, list[Alert]()
+        turns = state.aggregates.counsellor.turns
+        if not state.voices.hear(turn.speaker, turns, state.exchanges):
+            return alerts
+        if step.status is SessionStatus.OPEN:
+            alerts = self._env.alerting.hand_over(state, step.at, step.facts, turn.seq)
+        state.risk = None
+        state.watch.risks = []
+        self._empathy = None
+        return alerts
+
+    def _aggregate(self, score: TurnScore, facts: Facts, request: ScoringRequest) -> None:
         """Add the score to the aggregates, or replace the turn's provisional one."""
         state, empathy = self.state, self._env.empathy
         after = self._env.policy.window.after
@@ -432,8 +469,12 @@ class Session:
         state.miti = miti.counted(state.miti, score, facts.approach, after)
         if empathy is not None and not score.late:
             here = empathy.of(facts.domain, facts.approach)
-            value = turn_value(score, here, uses)
-            state.exchanges.observe(score.role, score.seq, value, after, here.weighing)
+            value = turn_value(score, here, request.uses)
+            turn, weighing = request.turn, here.weighing
+            state.exchanges.observe(
+                score.role, score.seq, value, after, weighing, turn.client, turn.named
+            )
+            state.voices.observe(turn, value, after, weighing)
             self._empathy = None
 
     def _with_risk(self, score: TurnScore, step: ToScore) -> TurnScore:
@@ -449,6 +490,8 @@ class Session:
         """Compute the risks from the scores so far."""
         state = self.state
         found = self._empathy_so_far(facts)
+        if state.voices.speaking is not None:
+            found = session_empathy(state.own_exchanges, facts, self._env.empathy)
         state.risk = found.risk if found is not None else None
         if self._restricted(facts):
             state.outcomes = {}  # they are computed from both outputs

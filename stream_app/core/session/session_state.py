@@ -10,6 +10,7 @@ from stream_app.core.measures.aggregates import Aggregates
 from stream_app.core.measures.baselines import Pinned
 from stream_app.core.measures.exchanges import Exchanges
 from stream_app.core.measures.miti import MitiCounts
+from stream_app.core.measures.voices import Voices
 from stream_app.core.measures.watch import Facts, Watch
 from stream_app.core.measures.window import WindowState
 from stream_app.core.rules.alerts import AlertStatus
@@ -43,6 +44,8 @@ class SessionState(Struct, array_like=True):
     of the installation. ``chosen``: the bundle that scores the session, None for the default one.
     ``undecided``: no turn has had a language with a bundle yet. ``unscored_turns``: stored without
     a score. ``early_ends``: checksums of ends that came before the first turn, without effect.
+    ``voices``: what each of several counsellors answered; ``risk`` is of the one who speaks.
+    ``clients``: digests of the clients' ids.
     """
 
     session_id: str
@@ -81,11 +84,25 @@ class SessionState(Struct, array_like=True):
     undecided: bool = False
     unscored_turns: int = 0
     early_ends: list[int] = field(default_factory=list)
+    voices: Voices = field(default_factory=Voices)
+    clients: list[int] = field(default_factory=list)
 
     @property
     def facts(self) -> Facts:
         """What is known about the session as a whole so far."""
         return Facts(self.domain, self.channel, self.team, self.baselines, self.approach)
+
+    @property
+    def own_exchanges(self) -> Exchanges:
+        """The exchanges of the counsellor who speaks."""
+        voice = self.voices.speaking
+        return self.exchanges if voice is None else voice.exchanges
+
+    @property
+    def own_turns(self) -> int:
+        """The number of turns of the counsellor who speaks."""
+        voice = self.voices.speaking
+        return self.aggregates.counsellor.turns if voice is None else voice.turns
 
     @property
     def wake_at(self) -> datetime | None:

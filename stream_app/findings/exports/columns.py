@@ -123,7 +123,7 @@ _BEFORE_TEXT: Final = columns_of(
     ("seq", _INTEGER, "Place in the session, from 0"),
     ("turn_id", _TEXT, "From the event"),
     ("speaker", _TEXT, "Role and number, unique within the session"),
-    ("role", _TEXT, "client or counsellor"),
+    ("role", _TEXT, "client, counsellor, system or supervisor; the last two have no scores"),
     ("occurred_at", _TIME, "UTC"),
 )
 _BEFORE_SCORES: Final = columns_of(

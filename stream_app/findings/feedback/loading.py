@@ -122,6 +122,11 @@ def heads_of(expressed: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     }
 
 
+def is_of_a_group(turns: Iterable[TurnRead]) -> bool:
+    """Whether several clients speak; whom an answer is to is not stored."""
+    return len({turn.speaker for turn in turns if turn.role is Role.CLIENT}) > 1
+
+
 def _read(store: Store, scope: Scope, card: SessionCard) -> Iterator[TurnRead]:
     last, more = -1, True
     while more:
@@ -139,12 +144,13 @@ def _read(store: Store, scope: Scope, card: SessionCard) -> Iterator[TurnRead]:
 
 
 def _counsellor_turns(
-    read: Iterable[TurnRead], bundle: str, *, gaps: bool
+    read: Sequence[TurnRead], bundle: str, *, gaps: bool
 ) -> dict[str, list[CounsellorTurn]]:
-    """Group counsellor turns by speaker, without those that were not scored.
+    """Group counsellor turns by speaker, without those that were not scored, and without asides.
 
     ``gaps``: a missing seq may be a withheld turn, so the turn after it answers no known turn.
     """
+    group = is_of_a_group(read)
     by_counsellor: dict[str, list[CounsellorTurn]] = defaultdict(list)
     asked: float | None = None
     expected = 0
@@ -152,7 +158,7 @@ def _counsellor_turns(
         if turn.unscored is not None or (gaps and turn.seq > expected):
             asked = None
         expected = turn.seq + 1
-        if turn.unscored is not None:
+        if turn.unscored is not None or not turn.role.is_scored:
             continue
         score = turn.score(bundle)
         if turn.role is Role.CLIENT:
@@ -168,7 +174,7 @@ def _counsellor_turns(
                 heads=heads_of(score.expressed) if score else {},
                 abstained=score.abstained if score else (),
                 late=turn.late,
-                asked=asked,
+                asked=None if group else asked,
             )
         )
         asked = None

@@ -47,7 +47,8 @@ def turn_feedback(
     """Feedback on the counsellor turns of ``seqs``, by counsellor whose feedback may be shown."""
     everyone = [turn for of_one in ended.counsellors.values() for turn in of_one]
     here = _reference(store, ended.card)
-    found = opportunities(_heard(ended, here), here.weighing) if here is not None else []
+    known = here is not None and not loading.is_of_a_group(ended.turns)
+    found = opportunities(_heard(ended, here), here.weighing) if here and known else []
     missing = turns.missing_mechanisms(everyone, found)
     chosen = {
         name: [turn for turn in ended.counsellors[name] if turn.seq in seqs] for name in ended.shown
@@ -82,7 +83,7 @@ def _heard(ended: EndedSession, here: DomainEmpathy) -> Iterator[Heard]:
         unseen = unseen or (ended.card.withheld_turns > 0 and turn.seq > expected)
         expected = turn.seq + 1
         unseen = unseen or turn.unscored is not None
-        if turn.late or turn.unscored is not None:
+        if turn.late or turn.unscored is not None or not turn.role.is_scored:
             continue
         score = turn.score(ended.card.bundle)
         uses = said[words]

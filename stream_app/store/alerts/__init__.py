@@ -2,6 +2,7 @@
 
 __all__ = [
     "alert_actions",
+    "alert_counsellors",
     "alerts",
     "deliveries",
     "escalations",

@@ -158,7 +158,9 @@ def _shown(row: Row, decision: Included, subject: Subject, table: Table) -> Row:
     speaker = shown.get("speaker")
     if speaker is not None and speaker != subject.pseudonym:
         shown["speaker"] = ANOTHER_PERSON
-        if table is tables.turns and subject.sessions[row["session_id"]] is Role.COUNSELLOR:
+        own = subject.sessions[row["session_id"]]
+        unseen = own is not Role.CLIENT or row.get("role") == Role.SUPERVISOR.value
+        if table is tables.turns and unseen:
             shown["text"] = None
     return shown
 
@@ -234,7 +236,8 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
         _named(tables.consents.c.speaker),
     ),
     "turns": Included(
-        "The person's own words, with personal details masked; for a client also the counsellors'",
+        "The person's own words, with personal details masked; for a client also what others wrote "
+        "to the client",
         _in(tables.turns),
         sealed={"text": ("session_id", "seq")},
     ),

@@ -8,7 +8,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import SCORED_ROLES, Role
 from stream_app.store.database.tables import turns
 from stream_app.store.keys.session_keys import place, unseal_or_none
 from stream_app.store.sessions.scope import Scope
@@ -41,6 +41,10 @@ class ExchangeRead:
         return self.asked.seq if self.asked is not None else self.answers[0].seq
 
 
+_SCORED: Final = turns.c.role.in_([role.value for role in SCORED_ROLES])
+"""Turns of clients and counsellors, without asides."""
+
+
 def around(
     store: Store, scope: Scope, wanted: Mapping[str, Sequence[int]]
 ) -> dict[str, dict[int, ExchangeRead]]:
@@ -54,7 +58,7 @@ def around(
     )
     query = (
         sa.select(turns.c.session_id, turns.c.seq, turns.c.role, turns.c.text, turns.c.occurred_at)
-        .where(sa.or_(*near), ~turns.c.late, *scope.conditions(turns.c.session_id))
+        .where(sa.or_(*near), ~turns.c.late, _SCORED, *scope.conditions(turns.c.session_id))
         .order_by(turns.c.session_id, turns.c.seq)
     )
     with store.reading() as connection:

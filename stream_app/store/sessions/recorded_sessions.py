@@ -114,6 +114,8 @@ def read(
     intents = {row["seq"]: row["intents"] for row in stored}
     if not rows or any(row["words"] is None for row in rows):
         raise NotReproducible("the turns' lengths are not known")
+    if len({row["speaker"] for row in rows if row["role"] == Role.CLIENT.value}) > 1:
+        raise NotReproducible("it is not stored which of several clients a turn answers")
     state = store.load_states([session.session_id], session.bundle).get(session.session_id)
     return RecordedSession(
         session_id=session.session_id,
@@ -133,6 +135,7 @@ def read(
                 late=row["late"],
                 arrived_at=row["produced_at"] or row["stored_at"],
                 intents=intents.get(row["seq"], {}),
+                speaker=row["speaker"],
             )
             for row in rows
         ],

@@ -12,7 +12,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage, TurnScore, Unscored
 from stream_app.sealing.keyring import Wrapped
 from stream_app.store.database.described import described_by
-from stream_app.store.database.tables import session_keys, turn_scores, turns
+from stream_app.store.database.tables import session_keys, session_speakers, turn_scores, turns
 from stream_app.store.keys.session_keys import place, unseal_or_none
 from stream_app.store.sessions.scope import SCOPES, Scope
 from stream_app.store.stream.repository import Store
@@ -124,6 +124,18 @@ def read(
     ]
 
 
+def several(store: Store, session_id: str) -> frozenset[Role]:
+    """The roles that several people have in a session, who have to be told apart."""
+    with store.reading() as connection:
+        return frozenset(map(Role, connection.scalars(_SEVERAL, {"of": session_id})))
+
+
+_SEVERAL: Final = (
+    sa.select(session_speakers.c.role)
+    .where(session_speakers.c.session_id == sa.bindparam("of"))
+    .group_by(session_speakers.c.role)
+    .having(sa.func.count() > 1)
+)
 _TURN: Final = [
     turns.c[name]
     for name in ("seq", "turn_id", "speaker", "role", "text", "occurred_at", "late", "unscored")

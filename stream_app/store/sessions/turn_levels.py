@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import SCORED_ROLES, Role
 from stream_app.contracts.scores import MECHANISMS, SessionStatus, Stage
 from stream_app.store.database.any_of import IDS, any_of
 from stream_app.store.database.tables import bundles, session_scores, turn_scores, turns
@@ -68,9 +68,11 @@ def in_full(store: Store, chosen: Sequence[TurnLevels]) -> list[LevelsInFull]:
     asked: dict[tuple[str, int, str], float | None] = {}
     pending: dict[tuple[str, str], tuple[int, float | None]] = {}
     with store.reading() as connection:
+        asides = {(row.session_id, row.seq) for row in connection.execute(_ASIDES, given)}
         for session_id, seq, bundle, role, said, client in connection.execute(_SCORES, given):
             last, so_far = pending.get((session_id, bundle), (-1, None))
-            so_far = so_far if seq == last + 1 else None
+            between = range(last + 1, seq) if so_far is not None else ()
+            so_far = so_far if all((session_id, each) in asides for each in between) else None
             if role == Role.CLIENT.value:
                 so_far = max(filter(None, (so_far, opportunity(client))), default=None)
                 pending[session_id, bundle] = seq, so_far
@@ -127,6 +129,9 @@ def _of_counsellor(scope: Scope) -> sa.Select[Any]:
     )
 
 
+_ASIDES: Final = sa.select(turns.c.session_id, turns.c.seq).where(
+    any_of(turns.c.session_id, IDS), turns.c.role.not_in([role.value for role in SCORED_ROLES])
+)
 _SCORES: Final = (
     sa.select(
         turn_scores.c.session_id,

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
-from stream_app.store.alerts import alert_actions, alerts
+from stream_app.store.alerts import alert_actions, alert_counsellors, alerts
 from stream_app.store.alerts.alerts import ActionKind, AlertFilter, AlertRead, ShownState
 from stream_app.store.database.judgements import Reason
 from stream_app.store.sessions.routing import read_routing
@@ -272,9 +272,10 @@ def _page_context(services: Services, person: Person, position: str) -> dict[str
 
 
 def _counsellors(services: Services, found: Sequence[AlertRead]) -> dict[str, list[str]]:
-    """Pseudonyms of the counsellors by session."""
+    """Pseudonyms of the counsellors by alert: of several, the one who spoke."""
     about = read_routing(services.store, [alert.session_id for alert in found])
-    return {session_id: routing.counsellors for session_id, routing in about.items()}
+    everybody = {session_id: routing.counsellors for session_id, routing in about.items()}
+    return alert_counsellors.of_alerts(services.store, found, everybody)
 
 
 def _quotes(services: Services, person: Person, found: Sequence[AlertRead]) -> Quotes:

@@ -198,6 +198,7 @@ def _own_turn(services: Services, person: Person, session_id: str, seq: int) -> 
     around = transcripts.read(
         store, person.scope, session_id, after_seq=seq - 1 - AROUND, limit=2 * AROUND + 1
     )
+    around = [each for each in around if each.role.is_scored]
     turn = next((each for each in around if each.seq == seq), None)
     if turn is None or turn.role is not Role.COUNSELLOR or turn.speaker != person.speaker:
         raise HTTPException(404)

@@ -1,6 +1,7 @@
 """The page of one session: a desk to decide at, with the evidence for every score below it."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fastapi import APIRouter, HTTPException, Query, Request
@@ -16,7 +17,7 @@ from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import PersonRole
-from stream_app.store.alerts import alerts
+from stream_app.store.alerts import alert_counsellors, alerts
 from stream_app.store.alerts import interventions as stored_interventions
 from stream_app.store.alerts.alerts import AlertFilter, AlertRead, ShownState
 from stream_app.store.sessions import bundle_info, comparable, consents, sessions, transcripts
@@ -42,6 +43,8 @@ from stream_app.work.reader_assignment import Readers
 
 PAGE_TURNS: Final = 200
 """Page k has the turns with seq k * 200 to k * 200 + 199."""
+ASIDES: Final = 20
+"""Turns of bots and supervisors among those of a window: how many more are read for it."""
 LINKS_AROUND: Final = 5
 MAX_ALERTS: Final = 50
 MAX_UNFIRED: Final = 200
@@ -55,6 +58,7 @@ class SessionView:
     """The part of the page above the transcript. Pages are blocks of ``PAGE_TURNS`` turns.
 
     ``alerts`` have fired; ``unfired`` were only ever pending. ``place``: of the empathy index.
+    ``spoke``: of several counsellors, the one who spoke when an alert was raised.
     """
 
     card: SessionCard
@@ -64,6 +68,7 @@ class SessionView:
     page: int
     pages: int
     place: Place | None = None
+    spoke: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
     def contradicts(self) -> bool:
@@ -179,16 +184,16 @@ def session(
     audit.record(services.store, person.name, AuditAction.READ_TRANSCRIPT, session_id)
     first = top.page * PAGE_TURNS
     info = top.info
-    limit = PAGE_TURNS + info.before + info.after
+    limit = PAGE_TURNS + info.before + info.after + 2 * ASIDES
     turns = transcripts.read(
         services.store,
         person.scope,
         session_id,
-        after_seq=first - 1 - info.before,
+        after_seq=first - 1 - info.before - ASIDES,
         only_best=top.card.bundle,
         limit=limit,
     )
-    seqs = [turn.seq for turn in turns]
+    seqs = [turn.seq for turn in turns if turn.role.is_scored]
     titles = services.intents.read().titles
     supervises = person.role is PersonRole.SUPERVISOR
     shown = [
@@ -210,6 +215,7 @@ def session(
         interventions=sent,
         leader=stored_interventions.leader(sent),
         turns=shown,
+        several=transcripts.several(services.store, session_id),
         reviews=reviews.load_reviews(services.store, person, session_id),
         feedbacks=_feedback(services, person, top, turns if len(turns) < limit else None),
         readers=_readers(services, person, consent),
@@ -264,18 +270,26 @@ def turn(
         services.store,
         person.scope,
         session_id,
-        after_seq=seq - 1 - info.before,
+        after_seq=seq - 1 - info.before - ASIDES,
         only_best=bundle,
-        limit=info.before + 1 + info.after,
+        limit=info.before + 1 + info.after + 2 * ASIDES,
     )
     found = next((turn for turn in around if turn.seq == seq), None)
     if found is None:
         raise HTTPException(404)
     titles = services.intents.read().titles
-    seqs = [turn.seq for turn in around]
+    seqs = [turn.seq for turn in around if turn.role.is_scored]
     shown = evidence.turn_view(found, bundle, seqs, info, titles)
     own_reviews = reviews.load_reviews(services.store, person, session_id)
-    return render(request, "turn_alone.html", person, shown=shown, reviews=own_reviews)
+    return render(
+        request,
+        "turn_alone.html",
+        person,
+        shown=shown,
+        reviews=own_reviews,
+        several=transcripts.several(services.store, session_id),
+        names=names_for(services, person, [found.speaker]),
+    )
 
 
 def page_of(seq: int) -> int:
@@ -340,7 +354,17 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
         page,
         max(last, page) + 1,
         comparable.place(services.store, card),
+        _spoke(services, card, shown),
     )
+
+
+def _spoke(
+    services: Services, card: SessionCard, found: Sequence[AlertRead]
+) -> Mapping[str, list[str]]:
+    if len(card.counsellors) < 2:  # also of who may not know them
+        return {}
+    counsellors = {card.session_id: card.counsellors}
+    return alert_counsellors.of_alerts(services.store, found, counsellors)
 
 
 def _alerts(
