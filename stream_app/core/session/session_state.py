@@ -29,6 +29,13 @@ class BundleChoice(Struct, frozen=True, array_like=True):
     encoder: str = ""
 
 
+class Edits(Struct, array_like=True):
+    """The time of a turn's latest edit, and digests of its earlier texts."""
+
+    at: datetime
+    earlier: list[int]
+
+
 class SessionState(Struct, array_like=True):
     """Everything needed to continue a session; stored in the layout of ``core.state_layout``.
 
@@ -43,6 +50,8 @@ class SessionState(Struct, array_like=True):
     of the installation. ``chosen``: the bundle that scores the session, None for the default one.
     ``undecided``: no turn has had a language with a bundle yet. ``unscored_turns``: stored without
     a score. ``early_ends``: checksums of ends that came before the first turn, without effect.
+    ``edits``: of the turns that were edited, by seq. ``removed``: numbers of deleted turns.
+    ``turn_ids``: numbers of the latest turns that have an id, by the id's digest.
     """
 
     session_id: str
@@ -81,6 +90,9 @@ class SessionState(Struct, array_like=True):
     undecided: bool = False
     unscored_turns: int = 0
     early_ends: list[int] = field(default_factory=list)
+    edits: dict[int, Edits] = field(default_factory=dict)
+    removed: list[int] = field(default_factory=list)
+    turn_ids: dict[int, int] = field(default_factory=dict)
 
     @property
     def facts(self) -> Facts:

@@ -27,7 +27,7 @@ _QUERY = (
 )
 COMMAND_LINE = operator()
 """The person of entries written by commands, which run without sign-in."""
-WORKER = "(worker)"
+WORKER = audit_chain.WORKER
 SINGLE_SIGN_ON = "(single sign-on)"
 """The person of entries about sign-ins at an identity provider before the account is known."""
 
@@ -52,7 +52,7 @@ class AuditAction(Enum):
     GRANT_READING = "grant reading"
     CHANGE_RULES = "change rules"
     CHANGE_BUNDLE = "change bundle"
-    ERASE = "erase"
+    ERASE = audit_chain.ERASE
     CHANGE_KEYS = "change keys"
     RECORD_CONSENT = "record consent"
     HOLD = "legal hold"
