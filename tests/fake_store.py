@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.origin import Origin
+from stream_app.core.session.past import NO_PAST, PastSession
 from stream_app.core.session.ports import LogPosition, Message, OutboxEntry
 from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
 from stream_app.errors import DatabaseWentBack, StaleState, StoreUnavailable
@@ -79,6 +80,10 @@ class FakeStore:
             for (session_id, _), kept in self.kept.items()
             if session_id in session_ids and (state := kept.state()).started_at is not None
         }
+
+    def past_session(self, session_id: str) -> PastSession:
+        self.ping()
+        return NO_PAST
 
     def erasures_since(self, moment: datetime) -> bool:
         self.ping()

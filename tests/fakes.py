@@ -169,6 +169,24 @@ def turn(session: str = "s", seq: Any = 0, **changes: Any) -> bytes:
     ).encode()
 
 
+def edit(session: str = "s", seq: int | None = 0, **changes: Any) -> bytes:
+    """An edit of a turn as JSON."""
+    return _revision("turn_edit", session, seq, **{"text": f"I mean this at {seq}.", **changes})
+
+
+def delete(session: str = "s", seq: int | None = 0, **changes: Any) -> bytes:
+    """A deletion of a turn as JSON."""
+    return _revision("turn_delete", session, seq, **changes)
+
+
+def _revision(kind: str, session: str, seq: int | None, **changes: Any) -> bytes:
+    at = (START + timedelta(minutes=10)).isoformat()
+    body: dict[str, Any] = {"type": kind, "session_id": session, "occurred_at": at}
+    if seq is not None:
+        body["seq"] = seq
+    return json.dumps({**body, **changes}).encode()
+
+
 def end(session: str = "s", **changes: Any) -> bytes:
     """The end of a session as JSON."""
     at = (START + timedelta(hours=1)).isoformat()

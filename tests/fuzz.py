@@ -18,16 +18,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stream_app.contracts.events import MAX_EVENT_BYTES
-from stream_app.core.pipeline.pipeline import Received, Source, receive
+from stream_app.core.pipeline.pipeline import Received, Source, parts, receive
 from stream_app.store.stream import schema
 from stream_app.store.stream.repository import open_store
 from stream_app.worker.batches.processor import BatchProcessor
+from tests.fakes import delete, edit
 from tests.store.batches import end, outcome, prepare, turn
 from tests.worker.processors import processor
 
 BATCH = 256
 SESSIONS = 400
 SECRET = "zanzibar"
+REVISED_AT = "2026-01-05T12:00:00Z"
 JUNK = (
     *(b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"\\ud800", b"\\u0000", b"{", b"}", b"[", b"]", b'"'),
     *(b":", b",", b"null", b"true", b"-1", b"1e999", b"9" * 400, b"NaN"),
@@ -85,16 +87,17 @@ def run(count: int, seed: int = 1) -> Outcome:
 
 
 def _take(worker: BatchProcessor, batch: list[Received], result: Outcome) -> None:
-    committed = worker.handle(worker.prepare(batch))
-    worker.mark_published(committed)
-    found = committed.result
-    for fate, count in found.counts.items():
-        result.fates[fate] += count
-    for item in found.dead_letters:
-        result.reasons[item.letter.reason] += 1
-        result.quoted += SECRET in item.letter.detail
-    if sum(found.counts.values()) != len(batch):
-        message = f"{len(batch)} messages in, {dict(found.counts)} accounted for"
+    counts: Counter[str] = Counter()
+    for part in parts(worker.prepare(batch)):
+        committed = worker.handle(part)
+        worker.mark_published(committed)
+        counts += committed.result.counts
+        for item in committed.result.dead_letters:
+            result.reasons[item.letter.reason] += 1
+            result.quoted += SECRET in item.letter.detail
+    result.fates += counts
+    if counts.total() != len(batch):
+        message = f"{len(batch)} messages in, {dict(counts)} accounted for"
         raise AssertionError(message)
 
 
@@ -105,7 +108,12 @@ def _valid(chance: random.Random, number: int) -> bytes:
         return turn(
             chance.randrange(40), session_id=session, text=f"{SECRET} {chance.random():.3f}"
         )
-    return end(session_id=session) if kind < 0.95 else outcome(session_id=session)
+    if kind < 0.92:
+        return end(session_id=session) if kind < 0.91 else outcome(session_id=session)
+    seq = chance.randrange(40)
+    if kind < 0.94:
+        return delete(session, seq, occurred_at=REVISED_AT)
+    return edit(session, seq, text=f"{SECRET} {chance.random():.3f}", occurred_at=REVISED_AT)
 
 
 def _mutated(value: bytes, chance: random.Random) -> bytes:

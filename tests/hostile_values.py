@@ -32,5 +32,7 @@ FIELDS: Final = {
         *("lang", "consent", "channel", "team", "approach", "type"),
     ),
     "session_end": ("session_id", "occurred_at", "reason", "type"),
+    "turn_edit": ("session_id", "seq", "turn_id", "text", "occurred_at", "type"),
+    "turn_delete": ("session_id", "seq", "turn_id", "occurred_at", "type"),
     "outcome": ("session_id", "kind", "occurred_at", "value", "seq", "outcome_id", "type"),
 }

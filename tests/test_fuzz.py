@@ -11,5 +11,6 @@ def test_every_mutated_message_is_accounted_for() -> None:
     assert sum(result.fates.values()) == result.messages
     assert result.quoted == 0
     assert result.fates["accepted"] > 1000
+    assert min(result.fates[fate] for fate in ("edited", "deleted", "early-delete")) > 0
     assert len(result.reasons) >= 6
     assert result.memory_at_end < 1.5 * result.memory_at_tenth

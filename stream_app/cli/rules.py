@@ -75,7 +75,7 @@ def try_rules(
     from rich.console import Console
 
     from stream_app import bootstrap
-    from stream_app.commands.events import event_files
+    from stream_app.commands.events import event_files, past_of_file
     from stream_app.commands.events.score import with_progress
     from stream_app.commands.rules import rule_backtest
     from stream_app.commands.rules import rules as command
@@ -85,9 +85,10 @@ def try_rules(
         changes["require_consent"] = False
     settings = settings_for(None, **changes)
     pipeline = bootstrap.pipeline(settings, bootstrap.offline_scorer(settings))
+    revised = past_of_file.revised_sessions(sources)
     shown = with_progress(sources, progress_console())
     within = settings.idle_after if live else None
-    backtest = rule_backtest.run(pipeline, shown, within, settings.plausible_times)
+    backtest = rule_backtest.run(pipeline, shown, within, settings.plausible_times, revised)
     if not backtest.valid:
         raise event_files.NoEvents(sources, backtest.dead_lettered)
     alerting = pipeline.environment.alerting

@@ -31,7 +31,7 @@ def score(
     a file cannot be read or written. 2: wrong options or settings. 130: Ctrl-C or SIGTERM.
     """
     from stream_app import bootstrap
-    from stream_app.commands.events import event_files
+    from stream_app.commands.events import event_files, past_of_file
     from stream_app.commands.events import score as command
     from stream_app.commands.service.interrupts import signals_as_interrupt
 
@@ -39,9 +39,12 @@ def score(
     if assume_consent:
         settings = settings.model_copy(update={"require_consent": False})
     pipeline = bootstrap.pipeline(settings, bootstrap.offline_scorer(settings))
+    revised = past_of_file.revised_sessions([source])
     events = command.with_progress([source], progress_console())
     with signals_as_interrupt(), command.open_output(out, source) as stream:
-        summary = command.run(pipeline, events, stream, batch, alerts, settings.plausible_times)
+        summary = command.run(
+            pipeline, events, stream, batch, alerts, settings.plausible_times, revised
+        )
         for letter in summary.dead_letters:
             typer.echo(
                 f"line {letter.offset + 1}: dead letter ({letter.reason}): {letter.detail}",

@@ -8,7 +8,7 @@ from stream_app.client.answers import EventResult, Session, TurnScores
 from stream_app.client.async_client import AsyncRapportClient
 from stream_app.client.batching import Batching
 from stream_app.client.errors import ClientError, EventsNotSent, RequestRefused, ServiceUnavailable
-from stream_app.client.events import NewTurn, consent, end, outcome, turn
+from stream_app.client.events import NewTurn, consent, delete, edit, end, outcome, turn
 from stream_app.client.requests import Retries
 from stream_app.client.sync_client import RapportClient
 
@@ -27,6 +27,8 @@ __all__ = [
     "TurnScores",
     "async_client",
     "consent",
+    "delete",
+    "edit",
     "end",
     "events",
     "outcome",

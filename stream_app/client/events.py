@@ -20,6 +20,8 @@ from stream_app.contracts.events import (
     SessionEnd,
     Timestamp,
     Turn,
+    TurnDelete,
+    TurnEdit,
     WireRole,
     WordingVersion,
 )
@@ -53,7 +55,7 @@ class NewTurn(
     addressee: Identifier | None = None
 
 
-Sendable = NewTurn | Turn | SessionEnd | Outcome | Consent
+Sendable = NewTurn | Turn | SessionEnd | Outcome | Consent | TurnEdit | TurnDelete
 
 
 def turn(
@@ -76,6 +78,35 @@ def turn(
     fields = {"session_id": session_id, "role": role, "text": text, "speaker_id": speaker_id}
     at = occurred_at or datetime.now(UTC)
     return msgspec.convert({**more, **fields, "occurred_at": at, "type": "turn"}, NewTurn)
+
+
+def edit(
+    session_id: str,
+    text: str,
+    *,
+    seq: int | None = None,
+    turn_id: str | None = None,
+    occurred_at: datetime | None = None,
+) -> TurnEdit:
+    """A new text of an earlier turn, named by its number or its id.
+
+    >>> edit("chat-1", "I meant Tuesday.", turn_id="m-7").turn_id
+    'm-7'
+    """
+    at = occurred_at or datetime.now(UTC)
+    return TurnEdit(session_id=session_id, text=text, seq=seq, turn_id=turn_id, occurred_at=at)
+
+
+def delete(
+    session_id: str,
+    *,
+    seq: int | None = None,
+    turn_id: str | None = None,
+    occurred_at: datetime | None = None,
+) -> TurnDelete:
+    """The erasure of an earlier turn, named by its number or its id."""
+    at = occurred_at or datetime.now(UTC)
+    return TurnDelete(session_id=session_id, seq=seq, turn_id=turn_id, occurred_at=at)
 
 
 def end(

@@ -29,8 +29,9 @@ class Topic(Struct, frozen=True):
 TOPICS: Final = (
     Topic(
         "turns",
-        "Turns, ends, outcomes and consent records of all sessions. Key: the session id.",
-        ("turn", "session_end", "outcome", "consent"),
+        "Turns, their edits and deletions, ends, outcomes and consent records of all sessions. "
+        "Key: the session id.",
+        ("turn", "session_end", "outcome", "consent", "turn_edit", "turn_delete"),
         read=True,
     ),
     Topic(

@@ -171,7 +171,10 @@ class Turn(Struct, frozen=True, tag_field="type", tag="turn", kw_only=True):
         str, Meta(min_length=1, description="Text; at most 64 KiB including the rest of the event")
     ]
     occurred_at: Timestamp
-    turn_id: Identifier | None = None
+    turn_id: (
+        Annotated[Identifier, Meta(description="The turn's own id: sent twice, it is taken once")]
+        | None
+    ) = None
     domain: Domain | None = None
     lang: Annotated[str, Meta(max_length=35, description="BCP 47 tag")] | None = None
     consent: (
@@ -256,7 +259,38 @@ class Consent(Struct, frozen=True, tag_field="type", tag="consent", kw_only=True
     ) = UNSET
 
 
-Event = Turn | SessionEnd | Outcome | Consent
+class TurnEdit(Struct, frozen=True, tag_field="type", tag="turn_edit", kw_only=True):
+    """A new text of an earlier turn, named by its ``seq`` or its ``turn_id``.
+
+    The turn, and every turn whose window has it, is rescored. Of two edits the later one in
+    ``occurred_at`` holds.
+    """
+
+    session_id: Identifier
+    text: Annotated[
+        str,
+        Meta(min_length=1, description="The whole new text; an edit to nothing is a turn_delete"),
+    ]
+    occurred_at: Timestamp
+    seq: Seq | None = None
+    turn_id: Identifier | None = None
+
+
+class TurnDelete(Struct, frozen=True, tag_field="type", tag="turn_delete", kw_only=True):
+    """The erasure of an earlier turn, named by its ``seq`` or its ``turn_id``.
+
+    Its text and scores are erased, and turns whose window had it are scored without it. Its
+    ``seq`` stays used.
+    """
+
+    session_id: Identifier
+    occurred_at: Timestamp
+    seq: Seq | None = None
+    turn_id: Identifier | None = None
+
+
+Revision = TurnEdit | TurnDelete
+Event = Turn | SessionEnd | Outcome | Consent | TurnEdit | TurnDelete
 
 
 class _OfSession(msgspec.Struct):
@@ -284,6 +318,7 @@ CLOSES_GAP: Final = frozenset(
         "media",
         "implausible-time",
         "contradicts-session",
+        "turn-id-taken",
     }
 )
 """Reasons why a turn is refused for good; of the others its place is not sure, or is taken."""
@@ -361,9 +396,10 @@ def _check(raw: bytes, event: Event) -> None:
             "schema", "a time outside the years 1 to 9999 in UTC - at `$.occurred_at`"
         ) from None
     match event:
-        case Turn():
-            if not event.text.strip():
-                raise ContractError("empty-text", "the text of the turn is empty")
+        case Turn() | TurnEdit() if not event.text.strip():
+            raise ContractError("empty-text", "the text of the turn is empty")
+        case TurnEdit(seq=None, turn_id=None) | TurnDelete(seq=None, turn_id=None):
+            raise ContractError("schema", "name the turn by `seq` or `turn_id` - at `$.seq`")
         case Consent(status=status, purposes=[_, *_]) if status is not ConsentStatus.GIVEN:
             raise ContractError("schema", "only given consent has purposes - at `$.purposes`")
         case Outcome(kind=OutcomeKind.RATING, value=value) if not 1.0 <= value <= 5.0:
@@ -407,7 +443,10 @@ def _validation_error(problem: msgspec.ValidationError) -> ContractError:
         path = message.rpartition("`")[0].rpartition("`")[2]
         message = f"an unknown value{_valid_values(path)} - at `{path}`"
     elif message.startswith("Invalid value"):
-        message = "the event's type is not one of turn, session_end, outcome, consent - at `$.type`"
+        message = (
+            "the event's type is not one of turn, session_end, outcome, consent, turn_edit, "
+            "turn_delete - at `$.type`"
+        )
     elif message.startswith("Object contains unknown field"):
         message = "an unknown field"
     if message.startswith("Expected `str` of length >= 1") and "$.text" in message:

@@ -19,6 +19,8 @@ MESSAGES: Final[dict[str, type[msgspec.Struct]]] = {
     "session_end": events.SessionEnd,
     "outcome": events.Outcome,
     "consent": events.Consent,
+    "turn_edit": events.TurnEdit,
+    "turn_delete": events.TurnDelete,
     "turn_score": scores.TurnScore,
     "session_score": scores.SessionScore,
     "alert": scores.Alert,

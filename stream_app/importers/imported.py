@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from stream_app.client import turn
+from stream_app.client import delete, edit, turn
 from stream_app.client.events import Sendable
 from stream_app.contracts.events import MAX_ID_CHARS, ROLE_ALIASES, Role, spelt
 from stream_app.errors import RapportError
@@ -122,6 +122,19 @@ def said(
         consent=consent,
         **about,
     )
+
+
+def edited(session: str, message: str, text: str, at: datetime) -> Sendable:
+    """A new text of a message; one without words takes the message's place as a deletion."""
+    words = readable(text).strip()
+    if not words:
+        return deleted(session, message, at)
+    return edit(identifier(session), words, turn_id=identifier(message), occurred_at=at)
+
+
+def deleted(session: str, message: str, at: datetime) -> Sendable:
+    """The deletion of a message."""
+    return delete(identifier(session), turn_id=identifier(message), occurred_at=at)
 
 
 def identifier(*parts: str) -> str:

@@ -1,6 +1,7 @@
 """Notifications and conversations of Intercom: every conversation is a session."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from stream_app.client import end
@@ -17,6 +18,7 @@ from stream_app.importers.imported import (
     said,
 )
 
+_REDACTED: Final = "conversation_part.redacted"
 _SAID: Final = frozenset({"comment", "open", "close", "quick_reply"})
 """Types of parts that reach the customer; ``open``: a message that reopens the conversation."""
 _SILENT: Final = frozenset({"note", "note_and_reopen", "assignment", "default_assignment"})
@@ -39,8 +41,11 @@ def events_of(payload: Any, consent: bool | None = None) -> Iterator[Item]:
     except (KeyError, TypeError):
         yield Skipped("notification", "not as Intercom documents it")
         return
-    if "redacted" in topic or topic.endswith(".deleted"):
-        yield Skipped(conversation, "deletes a part, for which there is no event yet")
+    if topic == _REDACTED:
+        yield from _deletions(conversation, item)
+        return
+    if topic.endswith(".deleted"):
+        yield Skipped(conversation, "deletes the conversation: erase its session by hand")
         return
     if topic.endswith(".created") and not isinstance(item.get("source"), dict):
         yield Skipped(conversation, "its first message is missing")
@@ -52,6 +57,25 @@ def events_of(payload: Any, consent: bool | None = None) -> Iterator[Item]:
         yield from imported.items(
             conversation, lambda: [_end(conversation, payload.get("created_at"))]
         )
+
+
+def _deletions(conversation: str, item: Mapping[str, Any]) -> Iterator[Item]:
+    """The parts of a notification that are deleted; a single one needs no mark."""
+    found = _list_of_parts(item)
+    single = found if len(found) == 1 else []
+    marked = [part for part in found if isinstance(part, dict) and part.get("redacted")]
+    source = item.get("source")
+    if isinstance(source, dict) and source.get("redacted"):
+        marked.append(source)
+    for part in marked or single:
+        yield from imported.items(conversation, partial(_deletions_of, conversation, part))
+    if not marked and not single:
+        yield Skipped(conversation, "deletes a part that it does not name: erase it by hand")
+
+
+def _deletions_of(conversation: str, part: Mapping[str, Any]) -> Iterator[Sendable]:
+    number, at = part["id"], part.get("updated_at") or part.get("created_at")
+    yield imported.deleted(f"intercom-{conversation}", f"intercom-{number}", moment(at))
 
 
 def of_conversation(conversation: Any, consent: bool | None = None) -> Iterator[Item]:
@@ -71,10 +95,14 @@ def _source(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts(conversation: str, item: Mapping[str, Any], consent: bool | None) -> Iterator[Item]:
+    for part in _list_of_parts(item):
+        yield from _part(conversation, part, consent)
+
+
+def _list_of_parts(item: Mapping[str, Any]) -> list[Any]:
     found = item.get("conversation_parts")
     parts = found.get("conversation_parts") if isinstance(found, dict) else None
-    for part in parts if isinstance(parts, list) else []:
-        yield from _part(conversation, part, consent)
+    return parts if isinstance(parts, list) else []
 
 
 def _part(conversation: str, part: Any, consent: bool | None) -> Iterator[Item]:

@@ -64,11 +64,19 @@ def _read(room: str, event: Mapping[str, Any], me: str, people: People) -> Itera
     if sender == me:
         return
     if kind == "m.room.redaction":
-        raise Unsent("deletes a message, for which there is no event yet: erase it by hand")
+        message = imported.string(event.get("redacts") or content.get("redacts"), "message")
+        yield imported.deleted(room, message, moment(_seconds(event)))
+        return
     if kind == "m.room.encrypted":
         raise Unsent("encrypted, and cannot be read")
     if kind == "m.room.message":
         role = SYSTEM if content.get("msgtype") == _NOTICE else people.role(sender)
+        relation = mapping(content.get("m.relates_to"), "relation")
+        if relation.get("rel_type") == "m.replace":
+            new = mapping(content.get("m.new_content"), "new content")
+            message = imported.string(relation.get("event_id"), "message")
+            yield imported.edited(room, message, _text(event, new), moment(_seconds(event)))
+            return
         text = _text(event, content)
         yield said(
             room,
@@ -86,13 +94,11 @@ def _text(event: Mapping[str, Any], content: Mapping[str, Any]) -> str:
     """What the sender wrote.
 
     Raises:
-        Unsent: it is no message of a person, or replaces another.
+        Unsent: it is no message of a person.
     """
     if not content and "redacted_because" in mapping(event.get("unsigned"), "unsigned data"):
         raise Unsent("deleted")
     relation = mapping(content.get("m.relates_to"), "relation")
-    if relation.get("rel_type") == "m.replace":
-        raise Unsent("edits a message, for which there is no event yet: the first text stays")
     kind, body = content.get("msgtype"), imported.string(content.get("body"), "text")
     if kind not in (*_WORDS, _NOTICE) and content.get("filename") in (None, body):
         raise Unsent("an attachment without a caption")

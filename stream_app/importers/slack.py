@@ -23,10 +23,6 @@ from stream_app.importers.imported import (
 
 _WORDS: Final = frozenset({None, "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages with a person's words."""
-_CHANGES: Final = {
-    "message_changed": "edits a message, for which there is no event yet: the first text stays",
-    "message_deleted": "deletes a message, for which there is no event yet: erase it by hand",
-}
 _LINK: Final = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -51,26 +47,53 @@ def _read(
     message: Mapping[str, Any], team: str, channel: str | None, people: People
 ) -> Iterator[Sendable]:
     subtype = message.get("subtype")
-    if subtype in _CHANGES:
-        raise Unsent(_CHANGES[subtype])
+    if subtype == "message_changed":
+        yield from _edit(message, team, channel)
+        return
+    if subtype == "message_deleted":
+        stamp = imported.string(message.get("deleted_ts"), "message")
+        yield imported.deleted(*_place(message, team, channel, stamp), moment(message.get("ts")))
+        return
     bot = message.get("bot_id") or mapping(message.get("bot_profile"), "bot").get("id")
     by_program = bot is not None or subtype == "bot_message"
     if subtype not in _WORDS and not by_program:
         raise Unsent(f"a notice of Slack ({subtype})")
     mapping(message.get("edited"), "edit")
     user = imported.string(message.get("user") or (bot or "bot" if by_program else None), "user")
-    place = imported.string(message.get("channel") or channel, "channel")
     stamp = imported.string(message.get("ts"), "time")
+    session, number = _place(message, team, channel, stamp)
     yield said(
-        f"slack-{team}-{place}",
+        session,
         SYSTEM if by_program and user not in people.others else people.role(user),
         plain(str(message.get("text") or "")),
         who=f"slack-{user}",
         at=moment(stamp),
-        message=f"slack-{stamp}",
+        message=number,
         consent=people.consent,
         channel="slack",
     )
+
+
+def _edit(message: Mapping[str, Any], team: str, channel: str | None) -> Iterator[Sendable]:
+    """The new text of a message; Slack also announces previews of links in this way."""
+    new, old = (mapping(message.get(n), "message") for n in ("message", "previous_message"))
+    place = _place(message, team, channel, imported.string(new.get("ts"), "message"))
+    edit = mapping(new.get("edited"), "edit")
+    at = moment(edit.get("ts") or message.get("ts"))
+    if new.get("subtype") == "tombstone":
+        yield imported.deleted(*place, at)
+    elif new.get("text") == old.get("text"):
+        raise Unsent("an edit that changes no words")
+    else:
+        yield imported.edited(*place, plain(str(new.get("text") or "")), at)
+
+
+def _place(
+    message: Mapping[str, Any], team: str, channel: str | None, stamp: str
+) -> tuple[str, str]:
+    """The session and the id of a message."""
+    place = imported.string(message.get("channel") or channel, "channel")
+    return f"slack-{team}-{place}", f"slack-{stamp}"
 
 
 def plain(text: str) -> str:

@@ -23,14 +23,8 @@ from stream_app.importers.imported import (
 
 _STREAM: Final = "com.twilio.conversations."
 _ADDED: Final = frozenset({"onMessageAdded", "message.added"})
-_CHANGES: Final = {
-    "onMessageUpdated": "edits a message, for which there is no event yet: the first text stays",
-    "onMessageRemoved": "deletes a message, for which there is no event yet: erase it by hand",
-}
-_CHANGES_IN_STREAM: Final = {
-    "message.updated": _CHANGES["onMessageUpdated"],
-    "message.removed": _CHANGES["onMessageRemoved"],
-}
+_UPDATED: Final = frozenset({"onMessageUpdated", "message.updated"})
+_REMOVED: Final = frozenset({"onMessageRemoved", "message.removed"})
 _STATE: Final = frozenset({"onConversationStateUpdated", "conversation-state.updated"})
 _SYSTEM: Final = "system"
 """The author of messages that a program sends without naming one."""
@@ -65,27 +59,41 @@ def _read(kind: str, fields: Mapping[str, Any], people: People) -> Iterator[Send
     if kind in _ADDED:
         names = ("ConversationSid", "MessageSid", "Author", "DateCreated")
         conversation, number, author, created = (fields.get(name) for name in names)
-        text = fields.get("Body", fields.get("MessageBody"))
-        yield _message(conversation, number, author, text, created, people)
-    elif kind in _CHANGES or kind in _CHANGES_IN_STREAM:
-        raise Unsent({**_CHANGES, **_CHANGES_IN_STREAM}[kind])
+        yield _message(conversation, number, author, _body(fields), created, people)
+    elif kind in _UPDATED or kind in _REMOVED:
+        yield _change(kind, fields, people)
     elif kind in _STATE and fields.get("StateTo") == "closed":
         session = imported.string(fields.get("ConversationSid"), "conversation")
         at = timestamp(fields.get("StateUpdated"))
         yield end(identifier("twilio", session), "closed", at)
 
 
+def _body(fields: Mapping[str, Any]) -> Any:
+    return fields.get("Body", fields.get("MessageBody"))
+
+
+def _change(kind: str, fields: Mapping[str, Any], people: People) -> Sendable:
+    """A new text, or the deletion of a message; without a new text, other things have changed."""
+    session = f"twilio-{imported.string(fields.get('ConversationSid'), 'conversation')}"
+    number = imported.string(fields.get("MessageSid"), "id")
+    times = ("DateRemoved", "DateUpdated", "DateCreated")
+    at = timestamp(next((fields[name] for name in times if fields.get(name)), None))
+    if kind in _REMOVED:
+        return imported.deleted(session, number, at)
+    _author(fields.get("Author"), people)
+    return imported.edited(session, number, imported.string(_body(fields), "text"), at)
+
+
 def _message(
     conversation: Any, number: Any, author: Any, text: Any, created: Any, people: People
 ) -> Sendable:
     session = imported.string(conversation, "conversation")
-    who = imported.string(author, "author")
-    by_program = who == _SYSTEM and who not in (*people.counsellors, *people.others)
+    who, role = _author(author, people)
     if text is not None and not isinstance(text, str):
         raise Unsent("its text is no text")
     return said(
         f"twilio-{session}",
-        SYSTEM if by_program else people.role(who),
+        role,
         text or "",
         who=f"twilio-{who}",
         at=timestamp(created),
@@ -93,3 +101,14 @@ def _message(
         consent=people.consent,
         channel="twilio",
     )
+
+
+def _author(author: Any, people: People) -> tuple[str, str]:
+    """Who wrote a message, with the role.
+
+    Raises:
+        Unsent: nobody of the conversation.
+    """
+    who = imported.string(author, "author")
+    by_program = who == _SYSTEM and who not in (*people.counsellors, *people.others)
+    return who, SYSTEM if by_program else people.role(who)

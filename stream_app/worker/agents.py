@@ -32,7 +32,7 @@ from stream_app.errors import ClocksDisagree, DatabaseWentBack, RapportError, St
 from stream_app.settings import Settings
 from stream_app.store.lifecycle.retention import PurgeRefused
 from stream_app.tracing.port import OFF, Tracing, Work
-from stream_app.worker.batches.bisection import handle_bisecting
+from stream_app.worker.batches.bisection import handle_in_parts
 from stream_app.worker.batches.broker_clock import BrokerClock
 from stream_app.worker.batches.metrics import WorkerMetrics
 from stream_app.worker.batches.processor import BatchProcessor, Committed
@@ -245,7 +245,7 @@ class TurnAgent:
 
     async def _process_and_publish(self, batch: list[Received]) -> None:
         async with self._exclusive:
-            parts = await self._blocking(lambda: handle_bisecting(self._processor, batch))
+            parts = await self._blocking(lambda: handle_in_parts(self._processor, batch))
             with self.metrics.timed("publish"), self._tracing.stage("publish", batch):
                 for committed in parts:
                     await self._publish(committed)

@@ -48,6 +48,19 @@ def _around(name: str, kind: str, changes: dict[str, Any], fault: str) -> Log:
     events: dict[str, dict[str, Any]] = {
         "turn": _good(name, 1),
         "session_end": end(name, START + timedelta(seconds=8)),
+        "turn_edit": {
+            "type": "turn_edit",
+            "session_id": name,
+            "seq": 0,
+            "text": _TEXT,
+            "occurred_at": (START + timedelta(minutes=1)).isoformat(),
+        },
+        "turn_delete": {
+            "type": "turn_delete",
+            "session_id": name,
+            "seq": 0,
+            "occurred_at": (START + timedelta(minutes=1)).isoformat(),
+        },
         "outcome": {
             "type": "outcome",
             "session_id": name,

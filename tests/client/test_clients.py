@@ -26,6 +26,8 @@ from stream_app.client import (
     ServiceUnavailable,
     answers,
     consent,
+    delete,
+    edit,
     end,
     outcome,
     requests,
@@ -87,15 +89,17 @@ async def test_turns_ends_outcomes_and_consent_are_sent(
             consent(session, "given", version="2026-03"),
             said(session, "two"),
             outcome(session, "rating", 4, seq=1),
+            edit(session, "three", seq=1),
+            delete(session, turn_id="m-1"),
             end(session, "hung up"),
         )
-        assert [result.seq for result in results] == [0, None, 1, None, None]
+        assert [result.seq for result in results] == [0, None, 1, None, None, None, None]
         assert all(result.accepted for result in results)
         [refused] = await rapport.send(said(session, " "))
         assert (refused.accepted, refused.code) == (False, "empty-text")
         assert await rapport.send() == []
     assert texts(topic, session) == [(0, "Grüße"), (1, "two")]
-    assert len(topic.of(session)) == 5
+    assert len(topic.of(session)) == 7
 
 
 @pytest.mark.parametrize(

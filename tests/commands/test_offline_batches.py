@@ -7,6 +7,7 @@ import pytest
 
 from stream_app.commands.events import offline_batches
 from stream_app.commands.events.event_files import InputError
+from stream_app.commands.events.past_of_file import PastOfFile
 from stream_app.contracts import plausible
 from stream_app.contracts.events import Role
 from stream_app.core.session.ports import Encoding
@@ -17,7 +18,9 @@ from tests.store.batches import end, pipeline, turn
 
 def processed(events: Iterator[bytes], batch: int) -> list[tuple[str, int, str]]:
     states: dict[str, Versioned] = {}
-    found = offline_batches.process(pipeline(), events, states, batch, plausible.DEFAULT)
+    found = offline_batches.process(
+        pipeline(), events, states, batch, plausible.DEFAULT, PastOfFile(())
+    )
     return [
         (score.session_id, score.seq, score.stage.value)
         for result in found
@@ -66,7 +69,7 @@ def test_an_unreadable_input_is_an_error_after_what_could_be_read() -> None:
         yield turn(1)
         raise InputError("the file ends in the middle")
 
-    found = offline_batches.process(pipeline(), broken(), {}, 1, plausible.DEFAULT)
+    found = offline_batches.process(pipeline(), broken(), {}, 1, plausible.DEFAULT, PastOfFile(()))
     assert len(next(found).turn_scores) == 1
     with pytest.raises(InputError, match="in the middle"):
         list(found)

@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.contracts import asyncapi, schema
 from stream_app.settings import Settings
-from tests.fakes import consent, end, outcome, turn
+from tests.fakes import consent, delete, edit, end, outcome, turn
 
 DOCUMENT = asyncapi.build()
 
@@ -61,6 +61,8 @@ def test_every_reference_resolves() -> None:
         ("session_end", end()),
         ("outcome", outcome()),
         ("consent", consent("given")),
+        ("turn_edit", edit()),
+        ("turn_delete", delete()),
     ],
 )
 def test_events_are_valid_by_the_payloads_schema(name: str, event: bytes) -> None:

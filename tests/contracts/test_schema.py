@@ -12,7 +12,7 @@ from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.core.session.environment import Policy
 from stream_app.errors import ContractError
-from tests.fakes import FakeScorer, end, outcome, received, turn
+from tests.fakes import FakeScorer, delete, edit, end, outcome, received, turn
 from tests.rule_texts import EAGER
 
 
@@ -43,6 +43,11 @@ def test_the_schema_file_is_a_valid_schema(name: str) -> None:
         ("turn", turn(session="z" * 201)),
         ("session_end", end()),
         ("session_end", end(reason="r" * 201)),
+        ("turn_edit", edit()),
+        ("turn_edit", edit(text="")),
+        ("turn_edit", edit(turn_id="m-1")),
+        ("turn_delete", delete()),
+        ("turn_delete", delete(seq=-1)),
         ("outcome", outcome()),
         ("outcome", outcome(kind="sneeze")),
         ("outcome", outcome(seq=-1)),

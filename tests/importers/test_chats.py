@@ -11,6 +11,7 @@ from msgspec import structs
 
 from stream_app.client import NewTurn
 from stream_app.client.requests import encode
+from stream_app.contracts.events import TurnDelete, TurnEdit
 from stream_app.importers import chats, intercom, matrix, slack, twilio, written, zendesk
 from stream_app.importers.imported import ImportRefused, Item, People, Skipped
 
@@ -72,8 +73,8 @@ def test_a_replys_fallback_is_the_other_persons() -> None:
 @pytest.mark.parametrize(
     ("event", "reason"),
     [
-        (message("* Hi", **{"m.relates_to": {"rel_type": "m.replace", "event_id": "$1"}}), "edits"),
-        ({**message(), "type": "m.room.redaction", "redacts": "$1", "content": {}}, "deletes"),
+        (message("* Hi", **{"m.relates_to": {"rel_type": "m.replace", "event_id": "$1"}}), "text"),
+        ({**message(), "type": "m.room.redaction", "content": {}}, "message"),
         ({**message(), "content": {}, "unsigned": {"redacted_because": {}}}, "deleted"),
         ({**message(), "type": "m.room.encrypted", "content": {"ciphertext": "x"}}, "encrypted"),
         (message("a.jpg", msgtype="m.image"), "attachment"),
@@ -254,7 +255,8 @@ def test_an_account_of_a_bot_may_be_named() -> None:
 
 
 def test_other_notifications_of_intercom_are_left_out() -> None:
-    assert "deletes" in replied(part(), topic="conversation_part.redacted")[0]
+    assert "does not name" in replied(part(), part(), topic="conversation_part.redacted")[0]
+    assert "erase" in replied(topic="conversation.deleted")[0]
     assert "missing" in replied(topic="conversation.admin.single.created", source=None)[0]
     for odd in (None, [], {"topic": "x"}, {"topic": "x", "data": {"item": 1}}):
         assert "documents" in short(intercom.events_of(odd))[0]
@@ -413,8 +415,16 @@ def test_slacks_messages_are_turns() -> None:
 @pytest.mark.parametrize(
     ("event", "reason"),
     [
-        ({"subtype": "message_changed", "message": {"text": "Hi", "edited": {}}}, "edits"),
-        ({"subtype": "message_deleted", "deleted_ts": "1358878749.000002"}, "deletes"),
+        ({"subtype": "message_changed", "message": {"text": "Hi", "edited": {}}}, "message"),
+        (
+            {
+                "subtype": "message_changed",
+                "message": {"text": "Hi", "ts": "1358878749.000002"},
+                "previous_message": {"text": "Hi"},
+            },
+            "no words",
+        ),
+        ({"subtype": "message_deleted"}, "message"),
         ({"subtype": "channel_join"}, "notice"),
         ({"user": "UBOT"}, "neither"),
         ({"text": ""}, "no words"),
@@ -497,9 +507,8 @@ def test_twilios_messages_are_turns() -> None:
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        ({**HOOK, "EventType": "onMessageUpdated"}, "edits"),
-        ({**HOOK, "EventType": "onMessageRemoved"}, "deletes"),
-        ({**STREAM, "type": "com.twilio.conversations.message.removed"}, "deletes"),
+        ({**HOOK, "EventType": "onMessageUpdated", "Body": None}, "text"),
+        ({**HOOK, "EventType": "onMessageRemoved", "MessageSid": ""}, "id"),
         ({**HOOK, "Body": "", "Media": "[]"}, "no words"),
         ({**HOOK, "Body": 7}, "text"),
         ({**HOOK, "DateCreated": None}, "time"),
@@ -547,3 +556,49 @@ def test_files_may_be_json_lines(tmp_path: Path) -> None:
     file.write_text(f"{json.dumps(TRIGGER)}\noops\n")
     with pytest.raises(ImportRefused, match="line 2 is no JSON"):
         chats.read(file, "zendesk", PEOPLE)
+
+
+def changes(items: Iterable[Item]) -> list[Any]:
+    """Session, turn and text of each edit, deletions without a text."""
+    found = [item for item in items if isinstance(item, TurnEdit | TurnDelete)]
+    return [(one.session_id, one.turn_id, getattr(one, "text", None)) for one in found]
+
+
+def test_edits_and_redactions_of_matrix_name_their_message() -> None:
+    relation = {"m.relates_to": {"rel_type": "m.replace", "event_id": "$1"}}
+    new = {"m.new_content": {"msgtype": "m.text", "body": "Hello, all."}}
+    redaction = {**message(), "type": "m.room.redaction"}
+    events = [
+        message("* Hello, all.", **relation, **new),
+        {**redaction, "redacts": "$2", "content": {}},
+        {**redaction, "content": {"redacts": "$3"}},
+    ]
+    assert changes(item for _, item in matrix.events_of(ROOM, events, "@me", PEOPLE)) == [
+        *((ROOM, "$1", "Hello, all."), (ROOM, "$2", None), (ROOM, "$3", None))
+    ]
+
+
+def test_changes_of_slack_name_their_message() -> None:
+    session, number = "slack-T123ABC456-C123ABC456", "slack-1355517523.000005"
+    old = {"user": "UANA", "text": "Hello", "ts": "1355517523.000005"}
+    edited = {**old, "text": "Hi &amp; bye", "edited": {"user": "UANA", "ts": "1355517536.000001"}}
+    changed = {"subtype": "message_changed", "message": edited, "previous_message": old}
+    gone = {"subtype": "message_deleted", "deleted_ts": old["ts"], "previous_message": old}
+    tomb = {**changed, "message": {**old, "subtype": "tombstone"}}
+    for event, text in ((changed, "Hi & bye"), (gone, None), (tomb, None)):
+        payload = {**SLACK, "event": {**SLACK["event"], **event}}  # type: ignore[dict-item]
+        assert changes(slack.events_of(payload, PEOPLE)) == [(session, number, text)]
+
+
+def test_changes_of_twilio_name_their_message() -> None:
+    updated = {**HOOK, "EventType": "onMessageUpdated", "Body": "Ahoy, all!"}
+    removed = {**STREAM, "type": "com.twilio.conversations.message.removed"}
+    assert changes(twilio.events_of(updated, PEOPLE)) == [("twilio-CH01", "IM02", "Ahoy, all!")]
+    assert changes(twilio.events_of(removed, PEOPLE)) == [("twilio-CH01", "IM02", None)]
+
+
+def test_redacted_parts_of_intercom_are_deleted() -> None:
+    gone = part(redacted=True, body="<p>This message was deleted</p>")
+    for parts in ([gone, part(id="4413")], [part()]):
+        found = intercom.events_of(notification("conversation_part.redacted", *parts))
+        assert changes(found) == [("intercom-147", "intercom-4412", None)]

@@ -13,10 +13,10 @@ from stream_app.errors import RapportError, StoreError
 from stream_app.sealing import sources
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource
-from stream_app.store.accounts import audit, audit_chain
+from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
-from stream_app.store.accounts.audit_chain import Head, parse_head, verify
-from stream_app.store.database import tables
+from stream_app.store.database import audit_chain, tables
+from stream_app.store.database.audit_chain import Head, parse_head, verify
 from stream_app.store.keys import pseudonym_key
 from stream_app.store.lifecycle import erasure
 from stream_app.store.stream import schema

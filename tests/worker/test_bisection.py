@@ -23,10 +23,10 @@ from stream_app.errors import StaleState, StoreError, StoreUnavailable
 from stream_app.store.database import tables
 from stream_app.store.stream import schema
 from stream_app.store.stream.repository import Store
-from stream_app.worker.batches.bisection import handle_bisecting
+from stream_app.worker.batches.bisection import handle_bisecting, handle_in_parts
 from stream_app.worker.batches.metrics import WorkerMetrics
 from stream_app.worker.batches.processor import BatchProcessor, SessionCache
-from tests.fakes import FakeScorer
+from tests.fakes import FakeScorer, delete, edit
 from tests.hostile_values import FIELDS, FLOATS, OTHERS, REDACTED, TEXTS, TIMES, WHOLE
 from tests.rule_texts import ALL, rule_text, rules_of
 from tests.store.batches import end, outcome, prepare, turn
@@ -249,7 +249,13 @@ ANY = st.one_of(
     *(st.sampled_from(values) for values in (TIMES, WHOLE, FLOATS, TEXTS, REDACTED, OTHERS)),
     st.text(max_size=20),
 )
-MAKERS = {"turn": turn, "session_end": end, "outcome": outcome}
+MAKERS = {
+    "turn": turn,
+    "turn_edit": edit,
+    "turn_delete": delete,
+    "session_end": end,
+    "outcome": outcome,
+}
 
 
 @st.composite
@@ -285,7 +291,7 @@ def test_every_event_is_counted_or_dead_lettered_whatever_its_fields(
     """With every kind of rule, the real processor and a real database."""
     worker = processor(property_store, rules=ALL, cached=data.draw(st.sampled_from([1, 100])))
     good = turn(data.draw(st.integers(0, 9)), session_id="good")
-    parts = handle_bisecting(worker, worker.prepare(records([*values, good])))
+    parts = handle_in_parts(worker, worker.prepare(records([*values, good])))
     counts = sum((part.result.counts for part in parts), start=type(parts[0].result.counts)())
     assert sum(counts.values()) == len(values) + 1
     assert ("good", json.loads(good)["seq"]) in sessions_of(property_store)

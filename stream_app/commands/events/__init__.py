@@ -6,6 +6,7 @@ __all__ = [
     "importing",
     "json_lines",
     "offline_batches",
+    "past_of_file",
     "reading",
     "replay",
     "score",

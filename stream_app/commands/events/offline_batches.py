@@ -7,8 +7,16 @@ from itertools import islice
 
 from msgspec import structs
 
+from stream_app.commands.events.past_of_file import PastOfFile
 from stream_app.contracts.plausible import PlausibleTimes
-from stream_app.core.pipeline.pipeline import Pipeline, Received, Source, receive
+from stream_app.core.pipeline.pipeline import (
+    Pipeline,
+    Received,
+    Source,
+    is_revision,
+    parts,
+    receive,
+)
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.session_state import SessionState, Versioned
 
@@ -19,11 +27,12 @@ def process(
     states: dict[str, Versioned],
     batch: int,
     times: PlausibleTimes,
+    past: PastOfFile,
 ) -> Iterator[BatchResult]:
     """Process ``events``, one a line, empty lines skipped; results are in the order of the events.
 
-    ``states`` is updated with each batch. ``events`` is read, and turns are encoded, in another
-    thread, one batch ahead. Errors of ``events`` are raised here.
+    ``past`` and ``states`` are updated with each batch. ``events`` is read, and turns are encoded,
+    in another thread, one batch ahead. Errors of ``events`` are raised here.
     """
     numbered = ((line, raw) for line, raw in enumerate(events) if raw)
 
@@ -45,7 +54,12 @@ def process(
         coming = thread.submit(prepare)
         while received := coming.result():
             coming = thread.submit(prepare)
-            yield pipeline.process(received, states)
+            for part in parts(received):
+                names = {event.session_id for one in part if is_revision(event := one.event)}
+                found = {session_id: past.of(session_id) for session_id in names}
+                result = pipeline.process(part, states, found)
+                past.note(result)
+                yield result
 
 
 def _receive(line: int, raw: bytes, times: PlausibleTimes) -> Received:

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
@@ -21,6 +21,7 @@ from rich.progress import (
 
 from stream_app.commands.events import offline_batches
 from stream_app.commands.events.event_files import InputError, raw_events, size
+from stream_app.commands.events.past_of_file import EVERY_SESSION, PastOfFile
 from stream_app.commands.events.whole_file import written_whole
 from stream_app.contracts import plausible, scores
 from stream_app.contracts.plausible import PlausibleTimes
@@ -45,6 +46,46 @@ class Summary(Struct):
         return self.counts.total() - self.counts["dead-letter"]
 
 
+class _Lines:
+    """Writes what batches leave behind; ``held``: sessions whose turns' scores come last."""
+
+    def __init__(self, out: IO[bytes], held: Container[str], *, with_alerts: bool) -> None:
+        self.summary = Summary()
+        self.held = held
+        self._out = out
+        self._with_alerts = with_alerts
+        self._points: dict[str, dict[int, float]] = {}
+        self._latest: dict[str, SessionScore] = {}
+
+    def take(self, result: BatchResult) -> None:
+        """Write turn scores and alerts, and note the rest."""
+        for turn_score in result.turn_scores:
+            if turn_score.session_id not in self.held:
+                _line(self._out, scores.encode(turn_score))
+        if self._with_alerts:
+            for alert in result.alerts:
+                _line(self._out, scores.encode(alert))
+        for session_score in result.session_scores:
+            points = self._points.setdefault(session_score.session_id, {})
+            if result.revised is not None:  # the session was replayed
+                points.clear()
+            points.update(session_score.risk_by_turn)
+            self._latest[session_score.session_id] = session_score
+        self.summary.counts.update(result.counts)
+        self.summary.dead_letters.extend(item.letter for item in result.dead_letters)
+
+    def finish(self, past: PastOfFile) -> None:
+        """Write the scores that were held, and the sessions."""
+        for turn_score in past.scores():
+            if turn_score.session_id in self.held:
+                _line(self._out, scores.encode(turn_score))
+        for session_id, session_score in self._latest.items():
+            points = [*self._points[session_id].items()]
+            whole = msgspec.structs.replace(session_score, risk_by_turn=points)
+            _line(self._out, scores.encode(whole))
+        self.summary.sessions = len(self._latest)
+
+
 def run(
     pipeline: Pipeline,
     events: Iterator[bytes],
@@ -52,35 +93,23 @@ def run(
     batch: int,
     with_alerts: bool,
     times: PlausibleTimes = plausible.DEFAULT,
+    revised: Container[str] = EVERY_SESSION,
 ) -> Summary:
-    """Score ``events`` and write JSON lines; finally flush the sessions without an end."""
-    summary = Summary()
+    """Score ``events`` and write JSON lines; finally flush the sessions without an end.
+
+    ``revised``: sessions of which turns are edited or deleted. The scores of their turns come last,
+    as they are after all edits. If they are not known, a later line replaces an earlier one.
+    """
     states: dict[str, Versioned] = {}
-    points: dict[str, list[tuple[int, float]]] = {}
-    latest: dict[str, SessionScore] = {}
-
-    def take(result: BatchResult) -> None:
-        for turn_score in result.turn_scores:
-            _line(out, scores.encode(turn_score))
-        if with_alerts:
-            for alert in result.alerts:
-                _line(out, scores.encode(alert))
-        for session_score in result.session_scores:
-            points.setdefault(session_score.session_id, []).extend(session_score.risk_by_turn)
-            latest[session_score.session_id] = session_score
-        summary.counts.update(result.counts)
-        summary.dead_letters.extend(item.letter for item in result.dead_letters)
-
-    for result in offline_batches.process(pipeline, events, states, batch, times):
-        take(result)
-    take(
-        pipeline.flush_idle({key: known for key, known in states.items() if not known.state.closed})
-    )
-    for session_id, session_score in latest.items():
-        whole = msgspec.structs.replace(session_score, risk_by_turn=points[session_id])
-        _line(out, scores.encode(whole))
-    summary.sessions = len(latest)
-    return summary
+    past = PastOfFile(revised)
+    lines = _Lines(out, () if revised is EVERY_SESSION else revised, with_alerts=with_alerts)
+    for result in offline_batches.process(pipeline, events, states, batch, times, past):
+        lines.take(result)
+    idle = pipeline.flush_idle({key: v for key, v in states.items() if not v.state.closed})
+    past.note(idle)
+    lines.take(idle)
+    lines.finish(past)
+    return lines.summary
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 from stream_app import bootstrap
 from stream_app.errors import RapportError
 from stream_app.settings import Settings
-from stream_app.store.accounts import audit_chain
-from stream_app.store.accounts.audit_chain import Verification
+from stream_app.store.database import audit_chain
+from stream_app.store.database.audit_chain import Verification
 
 
 def verify(settings: Settings, known: str | None) -> Verification:

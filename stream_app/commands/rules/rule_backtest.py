@@ -2,13 +2,14 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from datetime import timedelta
 from typing import Final
 
 from msgspec import Struct, field
 
 from stream_app.commands.events import offline_batches
+from stream_app.commands.events.past_of_file import EVERY_SESSION, PastOfFile
 from stream_app.contracts import plausible
 from stream_app.contracts.events import Outcome, OutcomeKind, Role
 from stream_app.contracts.plausible import PlausibleTimes
@@ -111,6 +112,7 @@ def run(
     events: Iterator[bytes],
     live: timedelta | None = None,
     times: PlausibleTimes = plausible.DEFAULT,
+    revised: Container[str] = EVERY_SESSION,
 ) -> Backtest:
     """Score the events and collect the rules' alerts.
 
@@ -120,10 +122,13 @@ def run(
         live: also fire time rules of sessions without an end, as a worker would within this time
             after their last turn.
         times: range of plausible times; other events become dead letters.
+        revised: sessions of which turns are edited or deleted, as far as it is known.
     """
     backtest = Backtest()
     states: dict[str, Versioned] = {}
-    for result in offline_batches.process(pipeline, events, states, BATCH, times):
+    for result in offline_batches.process(
+        pipeline, events, states, BATCH, times, PastOfFile(revised)
+    ):
         backtest.add(result)
     if live is not None:
         for key, known in states.items():

@@ -253,6 +253,11 @@ def _take_late(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> li
     low, high = gap
     state.gaps += [(a, b) for a, b in ((low, turn.seq - 1), (turn.seq + 1, high)) if a <= b]
     state.gaps.sort()
+    return insert_late(state, turn, policy)
+
+
+def insert_late(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[ScoringRequest]:
+    """Score a late turn with the neighbours that are still there, whatever the gaps are."""
     _remember(state, turn)
     if turn.withheld:
         return []

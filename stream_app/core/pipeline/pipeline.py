@@ -1,9 +1,10 @@
 """The batch loop: sessions accept the events, one call scores what is due, the scores are added."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeGuard
 
 from msgspec import Struct
 
@@ -12,7 +13,10 @@ from stream_app.contracts.events import (
     CLOSES_GAP,
     Event,
     Outcome,
+    Revision,
     Turn,
+    TurnDelete,
+    TurnEdit,
     TurnPlace,
     decode,
     place_of_refused,
@@ -21,6 +25,7 @@ from stream_app.contracts.scores import Alert, DeadLetter, SessionStatus
 from stream_app.core.measures.baselines import BaselineBook, NoBaselines
 from stream_app.core.measures.heads import kept
 from stream_app.core.measures.window import ScoringRequest
+from stream_app.core.pipeline import revision
 from stream_app.core.pipeline.encodings import Encodings, ToEncode
 from stream_app.core.pipeline.scoring_bundles import BundlesInForce, ScoringBundle
 from stream_app.core.pipeline.session_bundles import assign, at_event, leave_removed
@@ -28,12 +33,14 @@ from stream_app.core.pipeline.shadow import Shadow
 from stream_app.core.session.alerting import Alerting, end_with_bundle
 from stream_app.core.session.batch import BatchResult, Left, SetAside, StoredTurn
 from stream_app.core.session.environment import Environment, Policy
+from stream_app.core.session.past import NO_PAST, PastSession
 from stream_app.core.session.ports import Encoding, Scorer, TraceHeaders
 from stream_app.core.session.session import AFTER_END, Accepted, Fate, Session, Step, ToScore
 from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
 from stream_app.errors import ContractError
 
 NO_HEADERS: Final[Mapping[str, bytes]] = MappingProxyType({})
+NO_SESSIONS: Final[Mapping[str, PastSession]] = MappingProxyType({})
 UNHEARD: Final = "unheard"
 """Counts turns after the end of a session of which no turn was scored: nobody watches it."""
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
@@ -157,8 +164,23 @@ class Pipeline:
             key: Versioned(SessionState(key, self.bundle_id, chosen=chosen)) for key in session_ids
         }
 
-    def process(self, batch: list[Received], states: dict[str, Versioned]) -> BatchResult:
-        """Process a batch; ``states`` holds the known sessions and is updated in place."""
+    def process(
+        self,
+        batch: list[Received],
+        states: dict[str, Versioned],
+        past: Mapping[str, PastSession] = NO_SESSIONS,
+    ) -> BatchResult:
+        """Process a batch; ``states`` holds the known sessions and is updated in place.
+
+        An edit or a deletion is a batch by itself (``parts``), with what is stored of its session
+        in ``past``.
+
+        Raises:
+            ValueError: the batch has an edit or a deletion, and other events.
+        """
+        if len(batch) > 1 and any(is_revision(received.event) for received in batch):
+            message = "an edit or a deletion is a batch by itself"
+            raise ValueError(message)
         result = BatchResult()
         bundles = self.bundles
         sessions: dict[str, Session] = {}
@@ -173,6 +195,10 @@ class Pipeline:
                     steps += self._pass_over(place, session, received, states, result)
                 continue
             session = self._session(event.session_id, states, bundles, result, sessions)
+            if isinstance(event, TurnEdit | TurnDelete):
+                found = past.get(event.session_id, NO_PAST)
+                steps += self._revise(received, event, session, states, sessions, found, result)
+                continue
             bundle, unscored = at_event(session.state, event, bundles)
             session.move_to(bundle.environment)
             try:
@@ -238,6 +264,42 @@ class Pipeline:
                 result.sessions[session_id] = versioned
                 result.session_scores.append(session.score())
         return result
+
+    def _revise(
+        self,
+        received: Received,
+        event: Revision,
+        session: Session,
+        states: dict[str, Versioned],
+        sessions: dict[str, Session],
+        past: PastSession,
+        result: BatchResult,
+    ) -> list[tuple[Session, ScoringBundle, Step]]:
+        """Carry out an edit or a deletion; return what becomes due without the turn."""
+        bundle = self.bundles.of(session.state) or self.bundles.default
+        try:
+            found = revision.accept(session.state, event, past, bundle, self.encodings.attach)
+        except ContractError as problem:
+            _set_aside(result, received, problem)
+            return []
+        result.counts[found.fate.value] += 1
+        result.revised = found.revised
+        versioned = states[event.session_id]
+        steps: list[Step] = []
+        if found.fate is Fate.EARLY_DELETE and isinstance(event, TurnDelete):
+            session.move_to(bundle.environment)
+            steps = session.delete_ahead(event)
+        elif found.session is not None:
+            sessions[event.session_id] = found.session
+            versioned.state = found.session.state
+            versioned.slots, versioned.base = {}, b""  # all is written, nothing is kept
+            result.turn_scores += found.scores
+            result.alerts += found.alerts
+        else:
+            return []
+        result.sessions[event.session_id] = versioned
+        versioned.partition = received.source.partition
+        return [(session, bundle, step) for step in steps]
 
     def _pass_over(
         self,
@@ -309,6 +371,20 @@ class Pipeline:
             else:
                 alerts = session.end_alerts(step)
             result.alerts += alerts
+
+
+def is_revision(event: Event | ContractError) -> TypeGuard[Revision]:
+    """Whether an event edits or deletes a turn."""
+    return isinstance(event, TurnEdit | TurnDelete)
+
+
+def parts(batch: Sequence[Received]) -> Iterator[list[Received]]:
+    """The batch in parts, so that each edit and each deletion is one by itself."""
+    for alone, some in groupby(batch, lambda one: is_revision(one.event)):
+        if alone:
+            yield from ([received] for received in some)
+        else:
+            yield list(some)
 
 
 def _kept(

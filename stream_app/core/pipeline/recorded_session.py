@@ -19,6 +19,7 @@ from stream_app.core.measures.heads import Head, kept
 from stream_app.core.measures.outcomes import OutcomeModel
 from stream_app.core.session.alerting import Alerting
 from stream_app.core.session.environment import Environment, Policy
+from stream_app.core.session.past import by_arrival
 from stream_app.core.session.ports import HeadScores
 from stream_app.core.session.session import Fate, Session, Step, ToScore
 from stream_app.core.session.session_state import SessionState
@@ -104,7 +105,7 @@ def rebuild(
     )
     session = Session(SessionState(recorded.session_id, recorded.bundle), environment)
     alerts: list[Alert] = []
-    for turn in _by_arrival(recorded.turns):
+    for turn in by_arrival(recorded.turns):
         if turn.late:  # its gap was given up, perhaps because it was refused at first
             alerts += _carried_out(session, session.pass_over(turn.seq) or (), recorded)
         try:
@@ -140,20 +141,6 @@ def _expected(turn: RecordedTurn) -> Fate:
     if not turn.role.is_scored:
         return Fate.ASIDE
     return Fate.LATE if turn.late else Fate.ACCEPTED
-
-
-def _by_arrival(turns: Sequence[RecordedTurn]) -> Iterator[RecordedTurn]:
-    """Turns in order by seq, each late one after all that arrived before it."""
-    late = sorted((turn for turn in turns if turn.late), key=lambda turn: turn.arrived_at)
-    in_order = [turn for turn in turns if not turn.late]
-    places: dict[int, list[RecordedTurn]] = {}
-    for turn in late:
-        before = [i for i, one in enumerate(in_order) if one.arrived_at <= turn.arrived_at]
-        places.setdefault(max(before, default=-1), []).append(turn)
-    yield from places.get(-1, ())
-    for place, turn in enumerate(in_order):
-        yield turn
-        yield from places.get(place, ())
 
 
 def _event(recorded: RecordedSession, turn: RecordedTurn) -> Turn:

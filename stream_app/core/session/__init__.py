@@ -7,6 +7,7 @@ __all__ = [
     "consent",
     "environment",
     "origin",
+    "past",
     "ports",
     "restrictions",
     "session",

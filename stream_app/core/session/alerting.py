@@ -50,6 +50,24 @@ class Alerting:
                 state.alerts[rule.name] = status
         return found
 
+    def reconsider(self, state: SessionState, seq: int | None, facts: Facts) -> list[Alert]:
+        """Evaluate the rules again after a turn was edited or deleted; no turn is counted.
+
+        Rules that count counsellor turns wait for the next one.
+        """
+        clock = state.watch.clock
+        if clock is None:
+            return []
+        reading = self._reading(state, facts, clock)
+        moment = self._moment(state, seq, clock)
+        found: list[Alert] = []
+        for rule in self.rules.rules:
+            status = state.alerts.get(rule.name) or AlertStatus()
+            found += alerts.observe(rule, status, reading, moment)
+            if status.episode:
+                state.alerts[rule.name] = status
+        return found
+
     def fire_overdue(self, state: SessionState, now: datetime, facts: Facts) -> list[Alert]:
         """Fire the timed rules that are due by ``now``; call before adding a score of ``now``."""
         due = [

@@ -1,11 +1,12 @@
 """What a batch leaves behind: everything to be stored and published."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct, field
 
-from stream_app.contracts.events import Outcome, Turn
+from stream_app.contracts.events import Outcome, Role, Turn
 from stream_app.contracts.scores import (
     Alert,
     DeadLetter,
@@ -62,11 +63,26 @@ class Left(Struct, frozen=True):
     bundle: str
 
 
+class Revised(Struct, frozen=True):
+    """A stored turn with its new text, or without one: it is erased.
+
+    ``stale``: scores, by seq and stage, that no longer hold; new ones may replace them.
+    """
+
+    session_id: str
+    seq: int
+    role: Role
+    bundle: str
+    text: str | None
+    stale: Sequence[tuple[int, Stage]] = ()
+
+
 class BatchResult(Struct):
     """Everything that is to be stored and published after a batch.
 
     ``left``: provisional scores of these are final, because no model can compute others.
-    ``shadow_scores`` are stored apart, after the others, and published nowhere.
+    ``shadow_scores`` are stored apart, after the others, and published nowhere. ``revised``: what
+    the only event of the batch, an edit or a deletion, changes.
     """
 
     turns: list[StoredTurn] = field(default_factory=list)
@@ -80,3 +96,4 @@ class BatchResult(Struct):
     counts: Counter[str] = field(default_factory=Counter)
     shadow_scores: list[ShadowScore] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
+    revised: Revised | None = None

@@ -25,6 +25,7 @@ from stream_app.core.measures.outcomes import OutcomeModel
 from stream_app.core.measures.window import ScoringRequest
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.origin import Origin
+from stream_app.core.session.past import PastSession
 from stream_app.core.session.session_state import Versioned
 
 
@@ -135,6 +136,9 @@ class SessionStore(Protocol):
 
     def find_begun(self, session_ids: Sequence[str]) -> dict[str, Origin]:
         """Find those that have a turn, with what their turns state."""
+
+    def past_session(self, session_id: str) -> PastSession:
+        """The stored turns of a session with their texts and scores; empty if there are none."""
 
     def erasures_since(self, moment: datetime) -> bool:
         """Whether any session was erased since then, by the clock of the erasing machine."""

@@ -6,6 +6,7 @@ that become due. The model scores all requests of the batch in one call; then ``
 that batches of any size give the same result.
 """
 
+import hashlib
 import zlib
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +16,15 @@ from typing import Final
 import msgspec
 from msgspec import Struct, structs
 
-from stream_app.contracts.events import Consent, Event, Outcome, Role, SessionEnd, Turn, utc
+from stream_app.contracts.events import (
+    Consent,
+    Outcome,
+    Role,
+    SessionEnd,
+    Turn,
+    TurnDelete,
+    utc,
+)
 from stream_app.contracts.scores import Alert, SessionScore, SessionStatus, TurnScore, Unscored
 from stream_app.core.measures import addressing, miti, window
 from stream_app.core.measures.aggregates import contribution
@@ -38,6 +47,9 @@ from stream_app.plain_text.copies import spoken
 WITHHELD_OUTCOMES_KEPT: Final = 64
 EARLY_ENDS_KEPT: Final = 8
 AFTER_END: Final = "after-end"
+GONE: Final = -1
+"""Stands for the number of a turn that was deleted before it came."""
+ID_TAKEN: Final = "turn-id-taken"
 
 
 class Fate(Enum):
@@ -47,12 +59,16 @@ class Fate(Enum):
     LATE = "late"
     WITHHELD = "withheld"
     DUPLICATE = "duplicate"
+    REPEATED = "repeated"
     ENDED = "ended"
     OUTCOME = "outcome"
     CONSENT = "consent"
     LANGUAGE = "language"
     ASIDE = "aside"
     EARLY_END = "early-end"
+    EDITED = "edited"
+    DELETED = "deleted"
+    EARLY_DELETE = "early-delete"
 
 
 class ToScore(Struct, frozen=True):
@@ -77,6 +93,8 @@ class ToEnd(Struct, frozen=True):
 
 
 Step = ToScore | ToEnd
+Conversed = Turn | SessionEnd | Outcome | Consent
+"""Events that add to a session."""
 
 
 class Accepted(Struct, frozen=True):
@@ -130,12 +148,14 @@ class Session:
         state = self.state
         return state.started_at is None and not state.early_ends and not state.consent_records
 
-    def accept(self, event: Event, unscored: Unscored | None = None) -> Accepted:
+    def accept(self, event: Conversed, unscored: Unscored | None = None) -> Accepted:
         """Accept the next event of the log; ``unscored``: why a turn must not be scored.
 
+        Edits and deletions need what is stored of the session (``core.pipeline.revision``).
+
         Raises:
-            ContractError: with code ``conflicting-duplicate``, ``contradicts-session`` or
-                ``after-end``; nothing changed.
+            ContractError: with code ``conflicting-duplicate``, ``turn-id-taken``,
+                ``contradicts-session`` or ``after-end``; nothing changed.
         """
         match event:
             case Turn():
@@ -182,6 +202,14 @@ class Session:
         if requests is None or state.last_activity_at is None:
             return None if requests is None else []
         return self._steps(requests, state.last_activity_at, self.status)
+
+    def delete_ahead(self, event: TurnDelete) -> list[Step]:
+        """Note that a turn is deleted that has not come, and stop waiting for it."""
+        if event.seq is None:
+            self._note_id(event.turn_id, GONE)
+            return []
+        self.state.removed.append(event.seq)
+        return self.pass_over(event.seq) or []
 
     def flush_idle(self) -> list[Step]:
         """Make every score due that waits for following turns; call it on a copy.
@@ -278,7 +306,12 @@ class Session:
 
     def _accept_turn(self, event: Turn, unscored: Unscored | None) -> Accepted:
         state = self.state
-        digest = zlib.crc32(f"{event.speaker_role.value}\n{event.text}".encode())
+        digest = digest_of(event.speaker_role, event.text)
+        edits = state.edits.get(event.seq)
+        if event.seq in state.removed or (edits is not None and digest in edits.earlier):
+            return Accepted(Fate.DUPLICATE)
+        if self._has_id_of_other(event, digest):
+            return Accepted(Fate.REPEATED, self.pass_over(event.seq) or ())
         placement = window.placement_of(state.window, event.seq, digest)
         late = placement is Placement.LATE
         if placement is Placement.DUPLICATE:
@@ -299,6 +332,30 @@ class Session:
             return accepted
         return structs.replace(accepted, steps=[*accepted.steps, *self._close(ended_at)])
 
+    def _note_id(self, turn_id: str | None, seq: int) -> None:
+        """Note the number of the turn with this id."""
+        known = self.state.turn_ids
+        if turn_id is not None:
+            known[id_digest(turn_id)] = seq
+            for oldest in [*known][: -window.DIGESTS_KEPT]:
+                del known[oldest]
+
+    def _has_id_of_other(self, event: Turn, digest: int) -> bool:
+        """Whether it is a turn that was accepted with another number.
+
+        Raises:
+            ContractError: with code ``turn-id-taken``: the other one has other words.
+        """
+        state = self.state
+        seq = state.turn_ids.get(id_digest(event.turn_id)) if event.turn_id is not None else None
+        if seq is None or seq == event.seq:
+            return False
+        edits = state.edits.get(seq)
+        words = {state.window.digests.get(seq, digest), *(edits.earlier if edits else ())}
+        if digest not in words:
+            raise ContractError(ID_TAKEN, "another turn with this turn_id was accepted before")
+        return True
+
     def _take_turn(
         self, event: Turn, unscored: Unscored | None, digest: int, *, late: bool
     ) -> Accepted:
@@ -315,11 +372,9 @@ class Session:
             withheld=unscored is not None or event.is_aside or not self._is_covered,
         )
         self._note_people(event, turn)
+        self._note_id(event.turn_id, event.seq)
         self._note_facts(event, turn.occurred_at)
-        if turn.role is Role.CLIENT and self._restricts_clients:
-            turn.intents = None
-        elif turn.role is Role.CLIENT and not turn.withheld:
-            turn.crisis = bool(find_phrases(event.text))
+        self.read_words(turn, event.text)
         requests = window.push(state.window, turn, self._env.policy.window)
         steps = self._steps(requests, turn.occurred_at, self.status)
         if self._is_covered:
@@ -363,6 +418,18 @@ class Session:
             at = state.last_activity_at or record.occurred_at
             steps.append(ToEnd(at, state.facts, Cause.WITHHELD))
         return Accepted(Fate.CONSENT, steps, consent=record)
+
+    def read_words(self, turn: WindowTurn, text: str) -> None:
+        """Look for crisis language in a client's words, unless it is restricted."""
+        if turn.role is Role.CLIENT and self._restricts_clients:
+            turn.intents = None
+        elif turn.role is Role.CLIENT and not turn.withheld:
+            turn.crisis = bool(find_phrases(text))
+
+    def steps_of(self, requests: list[ScoringRequest]) -> list[Step]:
+        """Steps that add the scores of a replay, at the times of their turns."""
+        at = self.state.last_activity_at
+        return [] if at is None else self._steps(requests, at, SessionStatus.OPEN)
 
     @property
     def _is_covered(self) -> bool:
@@ -508,6 +575,16 @@ class Session:
         if self._empathy is None or self._empathy[0] != facts:
             self._empathy = facts, session_empathy(self.state.exchanges, facts, self._env.empathy)
         return self._empathy[1]
+
+
+def digest_of(role: Role, text: str) -> int:
+    """Distinguishes a duplicate from another turn with the same number."""
+    return zlib.crc32(f"{role.value}\n{text}".encode())
+
+
+def id_digest(turn_id: str) -> int:
+    """Stands for a turn's id; of 64 bits, because equal ones would drop a turn."""
+    return int.from_bytes(hashlib.blake2b(turn_id.encode(), digest_size=8).digest())
 
 
 def _intents(request: ScoringRequest) -> dict[str, float]:

@@ -30,6 +30,13 @@ class BundleChoice(Struct, frozen=True, array_like=True):
     encoder: str = ""
 
 
+class Edits(Struct, array_like=True):
+    """The time of a turn's latest edit, and digests of its earlier texts."""
+
+    at: datetime
+    earlier: list[int]
+
+
 class SessionState(Struct, array_like=True):
     """Everything needed to continue a session; stored in the layout of ``core.state_layout``.
 
@@ -46,6 +53,8 @@ class SessionState(Struct, array_like=True):
     a score. ``early_ends``: checksums of ends that came before the first turn, without effect.
     ``voices``: what each of several counsellors answered; ``risk`` is of the one who speaks.
     ``clients``: digests of the clients' ids.
+    ``edits``: of the turns that were edited, by seq. ``removed``: numbers of deleted turns.
+    ``turn_ids``: numbers of the latest turns that have an id, by the id's digest.
     """
 
     session_id: str
@@ -86,6 +95,9 @@ class SessionState(Struct, array_like=True):
     early_ends: list[int] = field(default_factory=list)
     voices: Voices = field(default_factory=Voices)
     clients: list[int] = field(default_factory=list)
+    edits: dict[int, Edits] = field(default_factory=dict)
+    removed: list[int] = field(default_factory=list)
+    turn_ids: dict[int, int] = field(default_factory=dict)
 
     @property
     def facts(self) -> Facts:

@@ -2,7 +2,6 @@
 
 __all__ = [
     "audit",
-    "audit_chain",
     "granted_access",
     "people",
     "pins",

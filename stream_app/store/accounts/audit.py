@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from stream_app.store.accounts import audit_chain
-from stream_app.store.database import audit_subjects, tables
+from stream_app.store.database import audit_chain, audit_subjects, tables
 from stream_app.store.database.audit_subjects import COUNSELLOR, SESSION
 from stream_app.store.database.operator import operator
 from stream_app.store.database.pages import Page, decode_cursor, encode_cursor
@@ -27,7 +26,7 @@ _QUERY = (
 )
 COMMAND_LINE = operator()
 """The person of entries written by commands, which run without sign-in."""
-WORKER = "(worker)"
+WORKER = audit_chain.WORKER
 SINGLE_SIGN_ON = "(single sign-on)"
 """The person of entries about sign-ins at an identity provider before the account is known."""
 
@@ -52,7 +51,7 @@ class AuditAction(Enum):
     GRANT_READING = "grant reading"
     CHANGE_RULES = "change rules"
     CHANGE_BUNDLE = "change bundle"
-    ERASE = "erase"
+    ERASE = audit_chain.ERASE
     CHANGE_KEYS = "change keys"
     RECORD_CONSENT = "record consent"
     HOLD = "legal hold"

@@ -2,6 +2,7 @@
 
 __all__ = [
     "any_of",
+    "audit_chain",
     "audit_subjects",
     "clocks",
     "connection",

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import structlog
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import AlertState, Expressed, Level, SessionStatus, Stage
+from stream_app.contracts.scores import AlertState, SessionStatus, Stage
 from stream_app.core.measures.baselines import Baseline, Pinned
 from stream_app.core.measures.empathy import EmpathyModel
 from stream_app.core.measures.heads import Head
@@ -29,6 +29,7 @@ from stream_app.store.database.tables import alert_actions, alerts, bundles, tur
 from stream_app.store.sessions.scope import Scope
 from stream_app.store.sessions.sessions import SessionFilter, newest_scores
 from stream_app.store.stream.baselines import CHANNEL, COUNSELLOR
+from stream_app.store.stream.past_sessions import expressed_of
 from stream_app.store.stream.repository import Store
 
 log = structlog.get_logger(__name__)
@@ -151,12 +152,8 @@ def _pinned(session: EndedSession, rows: Any, baselines: BaselineBook) -> Pinned
 
 
 def _heads(row: sa.RowMapping) -> HeadScores:
-    expressed = Expressed()
-    for name, part in row["expressed"].items():
-        leveled = isinstance(part, dict) and "level" in part
-        expressed[name] = msgspec.convert(part, Level) if leveled else part
     return HeadScores(
-        expressed, row["perceived"], row["client"], row["confidence"], row["abstained"]
+        expressed_of(row), row["perceived"], row["client"], row["confidence"], row["abstained"]
     )
 
 

@@ -7,6 +7,7 @@ __all__ = [
     "left_states",
     "log_positions",
     "outbox",
+    "past_sessions",
     "repository",
     "schema",
     "shadow_scores",

@@ -12,7 +12,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Table
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.session.batch import BatchResult, Left, StoredTurn
+from stream_app.core.session.batch import BatchResult, Left, Revised, StoredTurn
 from stream_app.core.session.ports import LogPosition, Message
 from stream_app.core.session.session_state import Versioned
 from stream_app.errors import RowExists
@@ -22,7 +22,7 @@ from stream_app.store.database.connection import Database
 from stream_app.store.database.privacy import Privacy
 from stream_app.store.database.rows import Row
 from stream_app.store.keys.session_keys import SessionKeys, place, seal_optional
-from stream_app.store.stream import left_scores, windows, withdrawal
+from stream_app.store.stream import left_scores, revisions, windows, withdrawal
 from stream_app.store.stream import outbox as outbox_codec
 from stream_app.store.stream.states import SessionStates
 from stream_app.store.stream.stored_positions import StoredPositions
@@ -48,6 +48,7 @@ class Prepared(Struct, frozen=True):
     turns of each session's window are stored; ``bases``: what its state is stored against.
     ``speakers``: new speakers. ``left``: see ``core.batch``. ``ended``: sessions that have ended.
     ``not_to_ask``: sessions with a decision that does not permit a language model to read them.
+    ``revised``: an edit or a deletion, with the columns of its turn.
     """
 
     now: datetime
@@ -60,6 +61,7 @@ class Prepared(Struct, frozen=True):
     left: list[Left]
     ended: list[str]
     not_to_ask: list[str]
+    revised: tuple[Revised, Row | None] | None
     tables: list[tuple[Table, list[Row], Write]]
 
 
@@ -119,6 +121,7 @@ def prepare(
         result.left,
         [key for key, status in statuses.items() if status is SessionStatus.CLOSED],
         withdrawal.not_to_ask(result.consents),
+        _revised(result.revised, privacy, keys),
         [
             (
                 tables.window_turns,
@@ -163,6 +166,15 @@ def prepare(
     )
 
 
+def _revised(
+    revised: Revised | None, privacy: Privacy, keys: Mapping[str, bytes]
+) -> tuple[Revised, Row | None] | None:
+    """An edit or a deletion, and the columns of its turn."""
+    if revised is None:
+        return None
+    return revised, revisions.new_text(revised, privacy, keys.get(revised.session_id, b""))
+
+
 def _by_session(
     table: Table, values: list[Row], sessions: Mapping[str, Versioned]
 ) -> list[tuple[Table, list[Row], Write]]:
@@ -199,7 +211,7 @@ def commit(
         return outbox_id
 
     try:
-        outbox_id = write(new=True)
+        outbox_id = write(new=result.revised is None)
     except RowExists:
         outbox_id = write(new=False)
     for session_id, versioned in result.sessions.items():
@@ -238,6 +250,9 @@ def _write(
     """Write the rows; ``new``: the database has no rows of these turns yet."""
     states.write(connection, prepared.states)
     session_keys.write(connection, prepared.new_keys)
+    if prepared.revised is not None:
+        kept = prepared.states[0]["bundle"] if prepared.states else None
+        revisions.write(connection, database, *prepared.revised, prepared.now, kept)
     for left in prepared.left:  # before scores of a bundle with other content under its id
         left_scores.finish(connection, left.session_id, left.bundle)
     for table, values, write in prepared.tables:

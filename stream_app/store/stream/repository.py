@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.origin import Origin
+from stream_app.core.session.past import PastSession
 from stream_app.core.session.ports import LogPosition, Message, OutboxEntry
 from stream_app.core.session.session_state import Versioned
 from stream_app.redaction.port import Redactor
@@ -25,7 +26,7 @@ from stream_app.store.database.secrets import Secrets, secrets_of
 from stream_app.store.keys import pseudonym_key
 from stream_app.store.keys.session_keys import SessionKeys
 from stream_app.store.stream import outbox as outbox_codec
-from stream_app.store.stream import withdrawal
+from stream_app.store.stream import past_sessions, withdrawal
 from stream_app.store.stream.commit import Prepared, commit, dry_run, prepare
 from stream_app.store.stream.states import SessionStates
 from stream_app.store.stream.stored_positions import StoredPositions
@@ -132,6 +133,10 @@ class Store(Database):
         )
         with self.reading() as connection:
             return {key: Origin(*stated) for key, *stated in connection.execute(query)}
+
+    def past_session(self, session_id: str) -> PastSession:
+        """The stored turns of a session with their texts and scores."""
+        return past_sessions.read(self, self.keys, session_id)
 
     def erasures_since(self, moment: datetime) -> bool:
         """Whether any session was erased since then, by the clock of the erasing machine."""

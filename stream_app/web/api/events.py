@@ -119,9 +119,9 @@ async def send_events(
     the code `out-of-scope`. A session belongs to the account and limits of the token that sent its
     first turn (`session-taken`), and keeps its team, domain and channel (`contradicts-session`).
 
-    Turns may be sent without `seq`: they are numbered in the order in which they arrive, and
-    `results` has the numbers. A session has turns with numbers or turns without, never both
-    (`numbered-by-producer`, `numbered-by-gateway`).
+    Turns may be sent without `seq`: they are numbered in the order in which they arrive, those of
+    one batch in the order of `occurred_at`, and `results` has the numbers. A session has turns with
+    numbers or turns without, never both (`numbered-by-producer`, `numbered-by-gateway`).
 
     Send an `Idempotency-Key` with turns without `seq`, so that a request without an answer can be
     repeated. With numbers of your own, repeating is safe without a key: the worker ignores turns

@@ -5,7 +5,8 @@ Used by ``POST /events`` and by the WebSocket. The steps of a batch:
 1. validation, and the limits of the token;
 2. one transaction: the idempotency key is claimed, turns without ``seq`` get their numbers, and
    both are stored with the results so far (``store.ingest_keys``, ``store.turn_numbers``);
-3. sending to Kafka, in the order of the batch;
+3. sending to Kafka, in the order of the batch; a session's turns without ``seq`` that follow each
+   other are taken in the order of ``occurred_at``;
 4. the final results are stored under the key.
 
 A refused turn with a number of its own leaves a gap, for which the worker would wait: its place is
@@ -33,6 +34,8 @@ from stream_app.contracts.events import (
     CLOSES_GAP,
     Event,
     Turn,
+    TurnDelete,
+    TurnEdit,
     TurnPlace,
     decode,
     place_of_refused,
@@ -126,7 +129,7 @@ class _Plan:
 async def send_batch(
     services: Services, person: Person, raw: Sequence[bytes], key: str | None
 ) -> BatchResult:
-    """Send events to Kafka, keyed by session, in the order of the batch.
+    """Send events to Kafka, keyed by session, in the order of the batch (see above).
 
     ``key``: the idempotency key of the batch, if the program has one.
 
@@ -190,10 +193,11 @@ def _plan(
     results, valid = _validate(services, raw, now)
     sender = turn_numbers.owner_of(person.name, person.sends.limits)
     _refuse_other_sessions(services, person, sender, results, valid)
+    accepted = [index for index in valid if results[index].code is None]
     turns = {
         index: turn
-        for index, each in valid.items()
-        if results[index].code is None and (turn := each.turn) is not None
+        for index in _by_time(valid, accepted)
+        if (turn := valid[index].turn) is not None
     }
     store = services.store
     if request is None and (
@@ -285,17 +289,19 @@ def _refuse_other_sessions(
 ) -> None:
     """Refuse events of sessions that the token may not send to, and contradictions of a session.
 
-    Reads the database, unless the token is not limited and no turn states an origin.
+    Only the sender who began a session edits and deletes its turns. Reads the database, unless the
+    token is not limited, no turn states an origin, and none is edited or deleted.
     """
     limited = bool(person.sends.limits)
-    asked = {
+    revised = {each.event.session_id for each in valid.values() if _revises(each.event)}
+    asked = revised | {
         each.event.session_id
         for each in valid.values()
         if limited or any(origin.stated(each.event, name) for name in origin.NAMES)
     }
     if not asked:
         return
-    owners = turn_numbers.owners(services.store, asked) if limited else {}
+    owners = turn_numbers.owners(services.store, asked if limited else revised)
     foreign = {session_id for session_id, owner in owners.items() if owner != sender}
     # of the sender's own sessions no turn has to be stored yet; the first one stated the limits
     own = Origin(person.sends.team, person.sends.domain, person.sends.channel)
@@ -304,6 +310,8 @@ def _refuse_other_sessions(
         event = each.event
         detail = ingest_scope.refusal(person.sends, event, known, foreign)
         code = ingest_scope.OUT_OF_SCOPE if detail is not None else None
+        if code is None and _revises(event) and event.session_id in foreign:
+            code, detail = turn_numbers.TAKEN, turn_numbers.REFUSALS[turn_numbers.TAKEN]
         if code is None and isinstance(event, Turn):
             before = known.get(event.session_id, Origin())
             try:
@@ -316,10 +324,32 @@ def _refuse_other_sessions(
             results[index] = replace(results[index], code=code, detail=detail)
 
 
+def _by_time(valid: dict[int, _Valid], indices: Sequence[int]) -> list[int]:
+    """The order of a batch: turns without ``seq`` by time, between the session's other events."""
+    runs: dict[str, list[int]] = {}
+    complete: list[list[int]] = []
+    for index in indices:
+        name = valid[index].event.session_id
+        if valid[index].numbered:
+            runs.setdefault(name, []).append(index)
+        elif name in runs:
+            complete.append(runs.pop(name))
+    moved: dict[int, int] = {}
+    for run in (*complete, *runs.values()):
+        by_time = sorted(run, key=lambda index: valid[index].event.occurred_at)
+        moved |= dict(zip(run, by_time, strict=True))
+    return [moved.get(index, index) for index in indices]
+
+
+def _revises(event: Event) -> bool:
+    return isinstance(event, TurnEdit | TurnDelete)
+
+
 async def _send(services: Services, plan: _Plan, request: Request | None) -> _Plan:
     """Send what has no code yet, and store the results under the key."""
     store, results = services.store, list(plan.results)
-    chosen = [index for index, each in enumerate(results) if each.code is None]
+    unsent = [index for index, each in enumerate(results) if each.code is None]
+    chosen = _by_time(plan.valid, unsent)
     sending: list[tuple[int, Any]] = []
     answers: list[Any] = []
     topic = services.settings.turns_topic

@@ -1,13 +1,20 @@
 """Which sessions a program may send events for: its token may be limited to a team and so on."""
 
 from collections.abc import Container, Mapping
+from typing import Final
 
-from stream_app.contracts.events import Consent, Event, SessionEnd, Turn
+from stream_app.contracts.events import Consent, Event, SessionEnd, Turn, TurnDelete, TurnEdit
 from stream_app.core.session import origin
 from stream_app.core.session.origin import Origin
 from stream_app.store.accounts.people import IngestScope
 
 OUT_OF_SCOPE = "out-of-scope"
+_WHAT: Final[dict[type[Event], str]] = {
+    SessionEnd: "an end",
+    Consent: "a consent record",
+    TurnEdit: "an edit",
+    TurnDelete: "a deletion",
+}
 
 
 def refusal(
@@ -37,12 +44,12 @@ def refusal(
 
 
 def _too_early(event: Event, found: Origin | None, foreign: Container[str]) -> str | None:
-    """Why an end or a consent record would affect whichever session takes the id.
+    """Why an end, a consent record or an edit would affect whichever session takes the id.
 
     Nobody ends a session that somebody else began.
     """
-    if found is None and isinstance(event, Consent | SessionEnd):
-        what = "an end" if isinstance(event, SessionEnd) else "a consent record"
+    if found is None and isinstance(event, Consent | SessionEnd | TurnEdit | TurnDelete):
+        what = _WHAT[type(event)]
         return f"this token may send {what} only after the session's first turn"
     if isinstance(event, SessionEnd) and event.session_id in foreign:
         return "this token may only end sessions that it began"

@@ -12,12 +12,21 @@ session have different keys: a shorter batch is calculated faster, so fewer comm
 import structlog
 from msgspec import structs
 
-from stream_app.core.pipeline.pipeline import Received
+from stream_app.core.pipeline.pipeline import Received, parts
 from stream_app.errors import ContractError, StaleState
 from stream_app.worker.batches.poison import as_contract_error, may_be_poison
 from stream_app.worker.batches.processor import BatchProcessor, Committed
 
 log = structlog.get_logger(__name__)
+
+
+def handle_in_parts(processor: BatchProcessor, batch: list[Received]) -> list[Committed]:
+    """Process a batch; an edit or a deletion needs what precedes it to be committed.
+
+    Raises:
+        Exception: as ``handle_bisecting``.
+    """
+    return [done for part in parts(batch) for done in handle_bisecting(processor, part)]
 
 
 def handle_bisecting(processor: BatchProcessor, batch: list[Received]) -> list[Committed]:

@@ -30,10 +30,11 @@ from stream_app.contracts import plausible, scores
 from stream_app.contracts.events import Event, SessionEnd, Turn
 from stream_app.contracts.plausible import PlausibleTimes
 from stream_app.contracts.scores import Alert
-from stream_app.core.pipeline.pipeline import UNHEARD, Pipeline, Received
+from stream_app.core.pipeline.pipeline import UNHEARD, Pipeline, Received, is_revision
 from stream_app.core.session.alerting import Alerting
 from stream_app.core.session.batch import BatchResult, ShadowScore
 from stream_app.core.session.origin import Origin, refuse_contradiction
+from stream_app.core.session.past import PastSession
 from stream_app.core.session.ports import Encoding, LogPosition, Message, SessionStore
 from stream_app.core.session.session_state import SessionState, Versioned
 from stream_app.errors import (
@@ -367,11 +368,19 @@ class BatchProcessor:
             self._note_begun(batch, states, begun)
         with self.metrics.timed("score"), self._tracing.stage("score", batch):
             kept = [received for received in batch if received.session_id not in erased]
-            result = self._pipeline.process(kept, states)
+            result = self._pipeline.process(kept, states, self._past(kept))
         if erased:
             result.counts["erased"] += len(batch) - len(kept)
         self._set_seen_at(result, kept)
         return result
+
+    def _past(self, batch: list[Received]) -> dict[str, PastSession]:
+        """What is stored of sessions of which a turn is edited or deleted."""
+        return {
+            event.session_id: self.retrying(partial(self._store.past_session, event.session_id))
+            for received in batch
+            if is_revision(event := received.event)
+        }
 
     def _check_time(self, received: Received, now: datetime) -> Received:
         event = self._times.checked(received.event, received.appended_at or now)
@@ -595,6 +604,8 @@ class BatchProcessor:
             log.warning("shadow.not_stored", error=type(problem).__name__)
         over = (key for key, v in result.sessions.items() if v.state.closed or v.state.withdrawn)
         shadow.forget(over)
+        if result.revised is not None:  # its vectors are of the turn as it was
+            shadow.forget([result.revised.session_id])
 
     def _messages(self, result: BatchResult, batch: Sequence[Received] = ()) -> Iterator[Message]:
         """Scores and alerts; of a hidden session only that it cannot be read any more."""

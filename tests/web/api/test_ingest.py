@@ -16,6 +16,7 @@ from stream_app.errors import BrokerUnavailable
 from stream_app.store.accounts.people import IngestScope, People
 from stream_app.store.database import tables
 from stream_app.store.stream import ingest_keys
+from tests.fakes import edit
 from tests.store import databases
 from tests.store.batches import end, process, turn
 from tests.store.reading import rows
@@ -82,6 +83,25 @@ def test_turns_get_numbers_and_are_otherwise_unchanged(web: InProcessWeb, topic:
     assert [json.loads(value).get("seq") for value in sent] == [0, None, 1, 2]
     assert sent[0] == b'{"seq":0,' + raw[1:]
     assert sent[1] == end(session_id="plain")
+
+
+def test_turns_of_a_batch_are_numbered_by_their_time(web: InProcessWeb, topic: Topic) -> None:
+    sender = Sender(web, "times")
+
+    def at(minute: int) -> bytes:
+        when = f"2026-01-05T10:{minute:02}:00Z"
+        return unnumbered(session_id="times", text=str(minute), occurred_at=when)
+
+    batch = [at(3), at(1), at(1), edit("times", seq=0), at(2), at(0), end(session_id="times")]
+    results = sender.post(*batch).json()["results"]
+    assert [result["seq"] for result in results] == [2, 0, 1, None, 4, 3, None]
+    sent = [json.loads(value) for value in topic.of("times")]
+    assert [each.get("text") for each in sent] == [
+        *["1", "1", "3"],
+        "I mean this at 0.",
+        *["0", "2"],
+        None,
+    ]
 
 
 def test_an_event_is_too_large_with_its_number(web: InProcessWeb, topic: Topic) -> None:

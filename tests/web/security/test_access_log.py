@@ -7,7 +7,7 @@ from fastapi import Request
 
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
-from stream_app.store.accounts.audit_chain import verify
+from stream_app.store.database.audit_chain import verify
 from stream_app.store.stream.repository import Store
 from stream_app.web.http import unknown_senders
 from stream_app.web.http.unknown_senders import UnknownSenders

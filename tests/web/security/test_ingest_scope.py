@@ -17,6 +17,7 @@ from stream_app.store.stream import turn_numbers
 from stream_app.store.stream.repository import Store
 from stream_app.web.ingest.ingest import EventResult, _refuse_other_sessions, _Valid
 from stream_app.web.services import Services
+from tests.fakes import delete, edit
 from tests.store import databases
 from tests.store.batches import consent, end, outcome, process, turn
 from tests.web.people.client import Client
@@ -107,6 +108,17 @@ def test_a_limited_token_ends_no_session_that_another_began(filled: Store) -> No
         )
         assert ended is not None
         assert consented is not None
+
+
+def test_turns_are_revised_by_whoever_began_their_session(filled: Store) -> None:
+    begin(filled, "other", ANY_SESSION)
+    begin(filled, "pump", ANY_SESSION, "own")
+    for revision in (edit, delete):
+        foreign, own = (revision(name) for name in ("new", "own"))
+        [reason, nothing] = refusals(filled, foreign, own, scope=ANY_SESSION)
+        assert reason == turn_numbers.REFUSALS[turn_numbers.TAKEN]
+        assert nothing is None
+        assert refusals(filled, revision("unknown"), scope=NORTH) != [None]
 
 
 @pytest.mark.parametrize(

@@ -22,14 +22,17 @@ from sqlalchemy import Connection
 
 from stream_app.errors import RapportError
 from stream_app.store.database import audit_subjects
+from stream_app.store.database.connection import Database
 from stream_app.store.database.tables import audit, installation
-from stream_app.store.stream.repository import Store
 
 HEAD: Final = "audit-head"
 """Name of the head's record in ``installation``."""
 ORIGIN: Final = "0" * 64
 """The hash before the first entry."""
 MAX_FAULTS: Final = 20
+ERASE: Final = "erase"
+WORKER: Final = "(worker)"
+"""Action and person of entries that are written with a batch; see ``store.audit``."""
 _HEAD: Final = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 _ROWS_AT_A_TIME: Final = 1000
 _RECORDED: Final = sa.select(installation.c.value).where(installation.c.name == HEAD)
@@ -120,7 +123,7 @@ class Chain:
         self._head = head
 
 
-def locked(store: Store, connection: Connection) -> Chain:
+def locked(store: Database, connection: Connection) -> Chain:
     """Lock the head's record until the transaction ends, so that writers take turns.
 
     On SQLite, a writing transaction excludes others anyway.
@@ -157,7 +160,7 @@ def append_after(connection: Connection, head: Head, row: dict[str, Any]) -> boo
     return connection.execute(_APPEND_AFTER, given, execution_options=options).rowcount == 1
 
 
-def verify(store: Store, known: Head | None = None) -> Verification:
+def verify(store: Database, known: Head | None = None) -> Verification:
     """Check the whole chain, and that it still contains the head ``known`` from an earlier check.
 
     Reads one snapshot of the database; new entries do not disturb it.
