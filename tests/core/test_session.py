@@ -238,5 +238,6 @@ def test_the_stored_format_of_a_turn_is_compatible_with_earlier_releases() -> No
         "intents",
         "tokens",
         "readings",
+        "parts",
     )
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(read), type=WindowTurn) == read

@@ -10,18 +10,22 @@ from typing import Any
 import msgspec
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from stream_app.contracts.events import Role, SessionEnd, Turn
 from stream_app.core.measures.intents import Hits, IntentSet
 from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline, Received
+from stream_app.core.pipeline.scoring_bundles import BundlesInForce
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.session_state import Versioned, pack, unpack
-from tests.fakes import FakeScorer, end, one, outcome, turn
+from tests.fakes import FakeScorer, ReadByFirstWord, end, one, outcome, turn
 from tests.rule_texts import ALL
 
 PIPELINE = Pipeline(FakeScorer(), Policy(WindowPolicy(), ALL))
+PIPELINE.adopt(BundlesInForce(structs.replace(PIPELINE.bundles.default, languages=("en",))))
+PIPELINE.languages = ReadByFirstWord()
 
 
 class IntentsByHash:
@@ -34,6 +38,12 @@ class IntentsByHash:
 
 
 PIPELINE.encodings.intent_reader = IntentsByHash()
+TEXTS = {
+    "cry": "I want to kill myself.",
+    "foreign": "Hola no puedo dormir",
+    "short": "ok",
+    "mixed": "Hola I want to kill myself",
+}
 BOUND = WindowPolicy().reorder_turns
 RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -83,7 +93,9 @@ def session_logs(draw: st.DrawFn, name: str) -> list[bytes]:
     for seq in range(draw(st.integers(1, 12))):
         kind = draw(
             st.sampled_from(
-                ["turn"] * 8 + ["hole", "twice", "broken", "empty", "other text", "no", "cry"]
+                ["turn"] * 8
+                + ["hole", "twice", "broken", "empty", "other text", "no", "cry"]
+                + ["foreign", "foreign", "short", "mixed"]
             )
         )
         if kind == "broken":
@@ -91,8 +103,8 @@ def session_logs(draw: st.DrawFn, name: str) -> list[bytes]:
         if kind != "hole":
             facts = {"approach": "motivational-interviewing"} if seq == approach_at else {}
             log.append(turn(name, seq, consent=consent if seq == yes_at else None, **facts))
-        if kind == "cry":
-            log[-1] = turn(name, seq, text="I want to kill myself.")
+        if kind in TEXTS:
+            log[-1] = turn(name, seq, text=TEXTS[kind])
         if kind == "no":
             log[-1] = turn(name, seq, consent=False)
         if kind == "twice":

@@ -47,7 +47,8 @@ class WindowTurn(Struct, array_like=True):
     the turn has, by name; None if they must not be read. ``tokens``: ids of the text's tokens, for
     a bundle whose reader reads an answer with the words before it; they spell the text, and are
     encrypted and expire as it does. ``readings``: what the reader said of the turn, so that a final
-    score needs no second reading; both empty without a reader.
+    score needs no second reading; both empty without a reader. ``parts``: the vectors of each part
+    of a turn that is longer than the encoder reads, whose ``vectors`` are their mean; else empty.
     """
 
     seq: int
@@ -64,6 +65,17 @@ class WindowTurn(Struct, array_like=True):
     intents: dict[str, float] | None = {}
     tokens: bytes = b""
     readings: bytes = b""
+    parts: bytes = b""
+
+
+def parts_of(vectors: bytes, parts: bytes) -> list[bytes]:
+    """The vectors of each part of a turn; a short turn is its only part.
+
+    >>> parts_of(b"ab", b""), parts_of(b"ab", b"acad")
+    ([b'ab'], [b'ac', b'ad'])
+    """
+    size = len(vectors)
+    return [parts[at : at + size] for at in range(0, len(parts), size)] if parts else [vectors]
 
 
 class Neighbour(Struct, frozen=True):

@@ -32,6 +32,7 @@ from stream_app.core.session.origin import refuse_contradiction
 from stream_app.core.session.ports import HeadScores
 from stream_app.core.session.restrictions import Outputs, without_restricted
 from stream_app.core.session.session_state import SessionState
+from stream_app.core.session.turn_languages import UNKNOWN, SpokenIn, primary
 from stream_app.errors import ContractError
 from stream_app.plain_text.copies import spoken
 
@@ -83,7 +84,7 @@ class Accepted(Struct, frozen=True):
 
     ``turn``: to be stored, and to be encoded unless it is ``unscored``. ``from_first_counsellor``:
     the first turn of the session's first counsellor, who may read the session. ``consent``: a
-    record that the event stated.
+    record that the event stated. ``language``: of a turn that is unscored for it.
     """
 
     fate: Fate
@@ -92,6 +93,12 @@ class Accepted(Struct, frozen=True):
     from_first_counsellor: bool = False
     consent: ConsentRecord | None = None
     unscored: Unscored | None = None
+    language: str | None = None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether it is a turn that gets a score."""
+        return self.turn is not None and self.unscored is None
 
     @property
     def changes(self) -> bool:
@@ -129,8 +136,13 @@ class Session:
         state = self.state
         return state.started_at is None and not state.early_ends and not state.consent_records
 
-    def accept(self, event: Event, unscored: Unscored | None = None) -> Accepted:
-        """Accept the next event of the log; ``unscored``: why a turn must not be scored.
+    def accept(
+        self, event: Event, unscored: Unscored | None = None, language: SpokenIn = UNKNOWN
+    ) -> Accepted:
+        """Accept the next event of the log.
+
+        ``unscored``: why a turn must not be scored, unless the list of ``core.crisis`` finds a
+        phrase in it. ``language``: of a turn.
 
         Raises:
             ContractError: with code ``conflicting-duplicate``, ``contradicts-session`` or
@@ -138,7 +150,7 @@ class Session:
         """
         match event:
             case Turn():
-                return self._accept_turn(event, unscored)
+                return self._accept_turn(event, unscored, language)
             case SessionEnd():
                 return self.end(event)
             case Outcome():
@@ -269,7 +281,7 @@ class Session:
             miti=miti.miti_summary(state.miti),
         )
 
-    def _accept_turn(self, event: Turn, unscored: Unscored | None) -> Accepted:
+    def _accept_turn(self, event: Turn, unscored: Unscored | None, language: SpokenIn) -> Accepted:
         state = self.state
         digest = zlib.crc32(f"{event.speaker_role.value}\n{event.text}".encode())
         placement = window.placement_of(state.window, event.seq, digest)
@@ -282,22 +294,34 @@ class Session:
             )
         refuse_contradiction(event, state)
         if late or not state.closed:
-            return self._take_turn(event, unscored, digest, late=late)
+            return self._take_turn(event, unscored, language, digest, late=late)
         ended_at = state.ended_at if state.started_at is not None else None
         if ended_at is not None and utc(event.occurred_at) > ended_at:
             raise ContractError(AFTER_END, "the session has ended and this seq is new")
         state.closed, state.ended_at = False, ended_at
-        accepted = self._take_turn(event, unscored, digest, late=False)
+        accepted = self._take_turn(event, unscored, language, digest, late=False)
         if ended_at is None:  # an earlier release took an end before the first turn for the end
             return accepted
         return structs.replace(accepted, steps=[*accepted.steps, *self._close(ended_at)])
 
     def _take_turn(
-        self, event: Turn, unscored: Unscored | None, digest: int, *, late: bool
+        self,
+        event: Turn,
+        unscored: Unscored | None,
+        language: SpokenIn,
+        digest: int,
+        *,
+        late: bool,
     ) -> Accepted:
         """Accept a turn that is new or late; one that its session's end overtook reopens it."""
         state = self.state
         stated = state_in_turn(state, event)
+        self._note_facts(event, utc(event.occurred_at))
+        restricted = event.speaker_role is Role.CLIENT and self._restricts_clients
+        searched = event.speaker_role is Role.CLIENT and not restricted and self._is_covered
+        crisis = searched and bool(find_phrases(event.text))
+        if crisis:
+            unscored = None  # the list must not be silenced by the words around its phrase
         turn = WindowTurn(
             seq=event.seq,
             role=event.speaker_role,
@@ -306,23 +330,23 @@ class Session:
             words=len(spoken(event.text).text.split()),
             late=late,
             withheld=unscored is not None or not self._is_covered,
+            crisis=crisis,
+            intents=None if restricted else {},
         )
-        self._note_facts(event, turn.occurred_at)
-        if turn.role is Role.CLIENT and self._restricts_clients:
-            turn.intents = None
-        elif turn.role is Role.CLIENT and not turn.withheld:
-            turn.crisis = bool(find_phrases(event.text))
         requests = window.push(state.window, turn, self._env.policy.window)
         steps = self._steps(requests, turn.occurred_at, self.status)
         if self._is_covered:
             first = event.speaker_role is Role.COUNSELLOR and not state.has_counsellor
             state.has_counsellor = state.has_counsellor or first
             state.analysed = True
+            if language.clear and language.tag is not None:
+                name = primary(language.tag)
+                state.languages[name] = state.languages.get(name, 0) + 1
             if unscored is not None:
                 state.unscored_turns += 1
                 if not late:
                     steps.append(ToEnd(turn.occurred_at, state.facts, Cause.LANGUAGE))
-                return Accepted(Fate.LANGUAGE, steps, turn, first, stated, unscored)
+                return Accepted(Fate.LANGUAGE, steps, turn, first, stated, unscored, language.name)
             return Accepted(Fate.LATE if late else Fate.ACCEPTED, steps, turn, first, stated)
         state.withheld_turns += 1
         if not late:

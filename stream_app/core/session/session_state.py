@@ -43,6 +43,7 @@ class SessionState(Struct, array_like=True):
     of the installation. ``chosen``: the bundle that scores the session, None for the default one.
     ``undecided``: no turn has had a language with a bundle yet. ``unscored_turns``: stored without
     a score. ``early_ends``: checksums of ends that came before the first turn, without effect.
+    ``languages``: how many turns were clearly in which language.
     """
 
     session_id: str
@@ -81,6 +82,7 @@ class SessionState(Struct, array_like=True):
     undecided: bool = False
     unscored_turns: int = 0
     early_ends: list[int] = field(default_factory=list)
+    languages: dict[str, int] = field(default_factory=dict)
 
     @property
     def facts(self) -> Facts:

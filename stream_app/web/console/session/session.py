@@ -34,6 +34,7 @@ from stream_app.web.console.formatting import duration
 from stream_app.web.console.plots.charts import AlertLane, risk_curve
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.console.session import evidence, interventions, looking, reviews
+from stream_app.web.console.session.language_words import unscored_sentence
 from stream_app.web.console.session.outcome_words import outcome_sentences
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.reader_assignment import Readers
@@ -55,6 +56,7 @@ class SessionView:
     """The part of the page above the transcript. Pages are blocks of ``PAGE_TURNS`` turns.
 
     ``alerts`` have fired; ``unfired`` were only ever pending. ``place``: of the empathy index.
+    ``unscored``: says which turns have no score for their language.
     """
 
     card: SessionCard
@@ -64,6 +66,7 @@ class SessionView:
     page: int
     pages: int
     place: Place | None = None
+    unscored: str | None = None
 
     @property
     def contradicts(self) -> bool:
@@ -340,7 +343,15 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
         page,
         max(last, page) + 1,
         comparable.place(services.store, card),
+        _unscored(services, person, card),
     )
+
+
+def _unscored(services: Services, person: Person, card: SessionCard) -> str | None:
+    if not card.unscored_turns:
+        return None
+    found = transcripts.unscored_languages(services.store, person.scope, card.session_id)
+    return unscored_sentence(found)
 
 
 def _alerts(
