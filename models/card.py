@@ -43,7 +43,8 @@ LIMITS = """\
 - Rare labels (weak interpretations and explorations, options, negotiation) rest on few examples;
   look at macro-F1 rather than accuracy.
 - A turn is encoded without its context, so rationales depend on the turn alone; they are shown
-  only where the level is above none. A turn is truncated after {max_tokens} tokens.
+  only where the level is above none. A turn of more than {max_tokens} tokens is
+  scored in parts.
 - Expressed empathy is not perceived empathy. The perceived heads are learned from listeners'
   ratings of whole sessions, not of turns, and are weaker than the expressed ones (above).
 - Groups of speakers were not compared, because the corpora do not describe the speakers."""

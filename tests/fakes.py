@@ -19,6 +19,16 @@ from stream_app.core.session.ports import Encoding, HeadScores
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 
 
+class ReadByFirstWord:
+    """A fake ``LanguageReader``: what begins with Hola is Spanish; one word says too little."""
+
+    def shares(self, text: str) -> dict[str, float]:
+        if len(text.split()) < 2:
+            return {}
+        spanish = 0.999 if text.startswith("Hola") else 0.001
+        return {"en": 1.0 - spanish, "es": spanish}
+
+
 class FakeScorer:
     """Scores by hashing: any change of the turn or its window changes the scores."""
 

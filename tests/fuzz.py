@@ -17,12 +17,24 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from stream_app.contracts.events import MAX_EVENT_BYTES
-from stream_app.core.pipeline.pipeline import Received, Source, parts, receive
+from msgspec import structs
+
+from stream_app.contracts.events import MAX_EVENT_BYTES, Role
+from stream_app.core.measures.window import WindowPolicy
+from stream_app.core.pipeline.pipeline import Pipeline, Received, Source, parts, receive
+from stream_app.core.pipeline.scoring_bundles import BundlesInForce
+from stream_app.core.session.environment import Policy
+from stream_app.core.session.ports import Encoding
+from stream_app.inference.bundle import DEFAULT_BUNDLE, load
+from stream_app.inference.language_detector import TextLanguages
+from stream_app.inference.reader import packed_tokens
+from stream_app.inference.tokenizer import TextTokenizer
+from stream_app.plain_text.copies import spoken
 from stream_app.store.stream import schema
 from stream_app.store.stream.repository import open_store
 from stream_app.worker.batches.processor import BatchProcessor
-from tests.fakes import delete, edit
+from tests.fakes import FakeScorer, delete, edit
+from tests.rule_texts import EAGER
 from tests.store.batches import end, outcome, prepare, turn
 from tests.worker.processors import processor
 
@@ -30,11 +42,52 @@ BATCH = 256
 SESSIONS = 400
 SECRET = "zanzibar"
 REVISED_AT = "2026-01-05T12:00:00Z"
+TEXTS = (
+    "I cannot sleep at night, and nobody asks.",
+    "No puedo dormir y todo me da miedo.",
+    "не могу спать и всего боюсь",
+    "我睡不着,什么都害怕",
+    "neend nahi aati aur dar lagta hai",
+    "<b>I don&#39;t</b> > sleep\n> ok\nja",
+    "! ? ok 😀",
+)
+"""Of turns in several languages, and of long ones, which repeat them."""
+LONGEST_REPEATED = 400
 JUNK = (
     *(b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"\\ud800", b"\\u0000", b"{", b"}", b"[", b"]", b'"'),
     *(b":", b",", b"null", b"true", b"-1", b"1e999", b"9" * 400, b"NaN"),
     *(b"[" * 2000, b'{"a":' * 900),
 )
+
+
+class InParts(FakeScorer):
+    """A fake that encodes each part of a long text, cut as the default bundle's encoder needs."""
+
+    def __init__(self) -> None:
+        bundle = load(DEFAULT_BUNDLE)
+        file = bundle.file(bundle.manifest.tokenizer.file)
+        self._tokenizer = TextTokenizer(file, bundle.manifest.encoder.max_tokens)
+
+    def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
+        read = self._tokenizer.whole([spoken(text).text for text in texts])
+        found = []
+        for encoding, text in zip(super().encode(texts, roles), read, strict=True):
+            words = sum(len(part.ids) - 2 for part in text.parts)
+            if words < len(text.words):
+                message = f"{len(text.words) - words} tokens are in no part"
+                raise AssertionError(message)
+            size = len(text.parts)
+            parts = encoding.vectors * size if size > 1 else b""
+            found.append(structs.replace(encoding, parts=parts, tokens=packed_tokens(text.words)))
+        return found
+
+
+def pipeline() -> Pipeline:
+    """A pipeline of an English bundle that reads languages and long turns as the service does."""
+    built = Pipeline(InParts(), Policy(WindowPolicy(), EAGER))
+    built.adopt(BundlesInForce(structs.replace(built.bundles.default, languages=("en",))))
+    built.languages = TextLanguages()
+    return built
 
 
 @dataclass
@@ -69,7 +122,7 @@ def run(count: int, seed: int = 1) -> Outcome:
         store = open_store(f"sqlite:///{Path(folder)}/fuzz.db")
         schema.upgrade(store)
         prepare(store)
-        worker = processor(store, retry_for=0.0)
+        worker = processor(store, retry_for=0.0, core=pipeline())
         batch: list[Received] = []
         for offset, value in enumerate(messages(count, seed)):
             source = Source("t", 0, offset)
@@ -105,15 +158,24 @@ def _valid(chance: random.Random, number: int) -> bytes:
     session = f"s-{chance.randrange(SESSIONS)}-{number // 20_000}"
     kind = chance.random()
     if kind < 0.9:
-        return turn(
-            chance.randrange(40), session_id=session, text=f"{SECRET} {chance.random():.3f}"
-        )
+        return turn(chance.randrange(40), session_id=session, **_said(chance))
     if kind < 0.92:
         return end(session_id=session) if kind < 0.91 else outcome(session_id=session)
     seq = chance.randrange(40)
     if kind < 0.94:
         return delete(session, seq, occurred_at=REVISED_AT)
     return edit(session, seq, text=f"{SECRET} {chance.random():.3f}", occurred_at=REVISED_AT)
+
+
+def _said(chance: random.Random) -> dict[str, str]:
+    """A text in one of several languages, now and then a long one, with a tag or without."""
+    text = f"{SECRET} {chance.random():.3f}"
+    if chance.random() < 0.3:
+        text = f"{text} {chance.choice(TEXTS)}"
+    if chance.random() < 0.02:
+        text = " ".join([text, *chance.choices(TEXTS, k=chance.randrange(LONGEST_REPEATED))])
+    tags = ("en", "es", "EN_gb", "und", "tlh")
+    return {"text": text} | ({"lang": chance.choice(tags)} if chance.random() < 0.1 else {})
 
 
 def _mutated(value: bytes, chance: random.Random) -> bytes:

@@ -35,7 +35,11 @@ def main() -> None:
     redactor: Redactor = (
         open_presidio(given.presidio_config) if given.redactor == "presidio" else Rules()
     )
-    parts = {"classes": classes(redactor), "feelings": feelings(redactor)}
+    parts = {
+        "goals": goals(redactor),
+        "classes": classes(redactor),
+        "feelings": feelings(redactor),
+    }
     if given.corpora:
         texts = [turn.text for talk in load_for_command(given.data_dir) for turn in talk.turns][
             :TURNS
@@ -48,6 +52,41 @@ def main() -> None:
         for name, part in parts.items():
             document = markdown.replace(document, name, part)
         DOCUMENT.write_text(document, encoding="utf-8")
+
+
+def goals(redactor: Redactor) -> str:
+    """Recall and over-masking by kind, in the first sentences and in the new ones."""
+    listed = sentences.read()
+    sets = {name: scores.of_set(listed, name) for name in scores.SETS}
+    by_set = {name: scores.score(some, redactor) for name, some in sets.items()}
+    rows = [
+        _goal_row(kind.value.replace("_", " "), f"≥ {scores.goal_of(kind):.2f}", found)
+        for kind in Kind
+        for found in [[of_kind[kind] for of_kind in by_set.values()]]
+    ]
+    for name, least, names in (
+        ("all with a form", scores.GOAL, False),
+        ("all names", scores.NAMES_GOAL, True),
+    ):
+        found = [scores.group(of_kind.items(), names=names) for of_kind in by_set.values()]
+        rows.append(_goal_row(name, f"≥ {least:.2f}", found))
+    masked = ["sentences without a detail"]
+    for some in sets.values():
+        plain, wrong = scores.over_masked(some, redactor)
+        masked += [str(plain), "–", f"{wrong} ({wrong / plain:.1%})"]
+    rows.append([*masked, f"≤ {scores.MOST_MASKED:.0%}"])
+    head = ["kind"]
+    for name in sets:
+        head += [f"{name}: number", "recall", "masked too much"]
+    return markdown.table([*head, "goal"], rows)
+
+
+def _goal_row(name: str, goal: str, found: Sequence[scores.Score]) -> list[str]:
+    cells = [name]
+    for one in found:
+        recall = f"{one.recall:.2f}" if one.marked else "–"
+        cells += [str(one.marked), recall, str(one.found - one.right)]
+    return [*cells, goal]
 
 
 def classes(redactor: Redactor) -> str:

@@ -152,4 +152,5 @@ def _encoded(seq: int, role: int, encoding: Encoding) -> WindowTurn:
         words=0,
         vectors=encoding.vectors,
         rationales={},
+        parts=encoding.parts,
     )

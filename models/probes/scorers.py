@@ -81,6 +81,7 @@ class ServiceLevels:
             words=len(turn.text.split()),
             vectors=encoding.vectors,
             rationales=encoding.rationales,
+            parts=encoding.parts,
         )
 
 

@@ -208,10 +208,15 @@ def bundle_ids(settings: Settings) -> list[str]:
 
 def default_pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
     """The pipeline with its default bundle and the intents, without routes."""
-    from stream_app.inference import intent_files, intents  # noqa: PLC0415  # the console has no runtime
+    from stream_app.inference import (  # noqa: PLC0415  # the console has no runtime
+        intent_files,
+        intents,
+        language_detector,
+    )
 
     wanted = intent_files.load(settings.intents)
     core = Pipeline(scorer, _checked_policy(settings, scorer, wanted))
+    core.languages = language_detector.TextLanguages()
     if wanted.intents:
         core.encodings.intent_reader = intents.compare(wanted, scorer)
     return core

@@ -14,6 +14,7 @@ __all__ = [
     "intent_files",
     "intent_model",
     "intents",
+    "language_detector",
     "placement",
     "probe",
     "provider_choice",

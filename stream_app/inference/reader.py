@@ -15,6 +15,7 @@ import numpy.typing as npt
 from stream_app.contracts.events import Role
 from stream_app.core.measures.heads import Dimension
 from stream_app.core.measures.window import ScoringRequest, WindowTurn
+from stream_app.inference import parts
 from stream_app.inference.batching import ONE_BY_ONE, BatchLimits, Shapes, padded, plan_batches
 from stream_app.inference.bundle import ReaderSpec
 from stream_app.inference.encoder import CUDA_BUDGET, CUDA_ROWS
@@ -74,22 +75,35 @@ class TurnReader:
         """
         found = [self._known(request) for request in requests]
         missing = [place for place, reading in enumerate(found) if reading is None]
-        inputs = [self.input_of(requests[place]) for place in missing]
-        for place, logits in zip(missing, self._run(inputs), strict=True):
-            found[place] = self._mark + logits.tobytes()
+        inputs = [self.inputs_of(requests[place]) for place in missing]
+        logits = iter(self._run([each for of_turn in inputs for each in of_turn]))
+        for place, of_turn in zip(missing, inputs, strict=True):
+            found[place] = self._mark + b"".join(next(logits).tobytes() for _ in of_turn)
         return [reading or b"" for reading in found]
 
-    def logits(self, readings: Sequence[bytes]) -> dict[str, npt.NDArray[np.float32]]:
-        """Logits [readings, labels] by head; zero where there is no reading."""
-        width = sum(self._sizes)
-        table = np.zeros((len(readings), width), np.float32)
-        for row, reading in enumerate(readings):
-            if reading:
-                table[row] = np.frombuffer(reading, "<f4", offset=len(self._mark))
-        return dict(zip(self.names, np.split(table, self._ends, axis=1), strict=True))
+    def logits(
+        self, readings: Sequence[bytes]
+    ) -> tuple[dict[str, npt.NDArray[np.float32]], list[int]]:
+        """Logits [parts, labels] by head, and how many parts each reading has.
 
-    def input_of(self, request: ScoringRequest) -> list[int]:
-        """The token ids of a request; the turn that is read begins after ``between``."""
+        Without a reading there is one part of zeros.
+        """
+        width = sum(self._sizes)
+        rows = [
+            np.frombuffer(reading, "<f4", offset=len(self._mark)).reshape(-1, width)
+            if reading
+            else np.zeros((1, width), np.float32)
+            for reading in readings
+        ]
+        table = np.concatenate(rows) if rows else np.zeros((0, width), np.float32)
+        found = dict(zip(self.names, np.split(table, self._ends, axis=1), strict=True))
+        return found, [len(row) for row in rows]
+
+    def inputs_of(self, request: ScoringRequest) -> list[list[int]]:
+        """The token ids of each part of a turn, which begins after ``between``, with its context.
+
+        A turn that is as short as the reader reads has one part.
+        """
         spec = self._spec
         before: list[int] = []
         preceding = [each.turn for each in request.context if each.distance < 0]
@@ -98,12 +112,13 @@ class TurnReader:
             room = spec.context_tokens - len(before) - len(role)
             if room <= 1:
                 break
-            before = [*role, *_ids(turn)[-room:], *before]
+            before = [*role, *_ids(turn, -room), *before]
         turn = request.turn
         alone = turn.role is Role.CLIENT and not before
         limit = spec.client_tokens if alone else spec.target_tokens
-        own = [*spec.roles[turn.role], *_ids(turn)[:limit]]
-        return [spec.start, *before, *spec.between, *own, spec.end]
+        ids = _ids(turn)
+        start = [spec.start, *before, *spec.between, *spec.roles[turn.role]]
+        return [[*start, *ids[first:end], spec.end] for first, end in parts.spans(len(ids), limit)]
 
     def _known(self, request: ScoringRequest) -> bytes | None:
         turn = request.turn
@@ -115,8 +130,8 @@ class TurnReader:
         results: dict[int, npt.NDArray[np.float32]] = {}
         for batch in plan_batches([len(ids) for ids in inputs], self.limits):
             feeds = padded([inputs[index] for index in batch.texts], batch.rows, batch.tokens)
-            parts = self.session.run(self.names, feeds)
-            logits = np.concatenate(parts, axis=1)[: len(batch.texts)]
+            found = self.session.run(self.names, feeds)
+            logits = np.concatenate(found, axis=1)[: len(batch.texts)]
             together = np.rint(logits * STEPS) / STEPS
             results.update(zip(batch.texts, together.astype("<f4"), strict=True))
         return [results[place] for place in range(len(inputs))]
@@ -149,6 +164,6 @@ def packed_tokens(ids: Sequence[int]) -> bytes:
     return np.asarray(ids, _TOKEN).tobytes()
 
 
-def _ids(turn: WindowTurn) -> list[int]:
-    ids: list[int] = np.frombuffer(turn.tokens, _TOKEN).tolist()
+def _ids(turn: WindowTurn, first: int = 0) -> list[int]:
+    ids: list[int] = np.frombuffer(turn.tokens, _TOKEN)[first:].tolist()
     return ids

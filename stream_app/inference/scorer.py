@@ -13,18 +13,19 @@ from stream_app.core.measures.empathy import EmpathyModel
 from stream_app.core.measures.heads import Dimension, Head, HeadKind
 from stream_app.core.measures.outcomes import OutcomeModel
 from stream_app.core.measures.watch import DISTRESS
-from stream_app.core.measures.window import ScoringRequest
+from stream_app.core.measures.window import ScoringRequest, parts_of
 from stream_app.core.session.ports import Encoding, HeadScores
 from stream_app.inference.bundle import Bundle
 from stream_app.inference.calibration import Decisions, choose_labels, rounded
 from stream_app.inference.encoder import TokenOutput, TurnEncoder, encoder_graph
 from stream_app.inference.head import ContextHead
+from stream_app.inference.parts import Joined, in_parts, join_of, mean_of
 from stream_app.inference.probe import TurnProbe
 from stream_app.inference.provider_choice import FIRST_DEVICE, CudaDevice, Provider
 from stream_app.inference.providers import Graph
 from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.reader import TurnReader, packed_tokens, reader_graph
-from stream_app.inference.tokenizer import TextTokenizer, Tokens
+from stream_app.inference.tokenizer import TextTokenizer, Tokens, WholeText
 from stream_app.plain_text.copies import spoken
 from stream_app.plain_text.mapped import Mapped
 
@@ -109,6 +110,7 @@ class OnnxScorer:
             )
         self._read = frozenset(self.reader.names if self.reader is not None else ())
         self._heads = manifest.heads
+        self._joins = {head.name: join_of(head) for head in manifest.heads}
         self._decisions = Decisions(manifest)
         columns = self._decisions.calibration.columns
         self._levels = [
@@ -172,22 +174,42 @@ class OnnxScorer:
     def encode(self, texts: list[str], roles: list[Role] | None = None) -> list[Encoding]:
         """Encode each text once; see ``core.ports.Scorer``."""
         copies = [spoken(text) for text in texts]
-        tokens = self.tokenizer.tokenize([copy.text for copy in copies])
-        read = self._read_tokens(copies, tokens)
-        encoded = zip(copies, tokens, self.encoder.encode(tokens), strict=True)
+        whole = self.tokenizer.whole([copy.text for copy in copies])
+        read = self._read_tokens(copies, whole)
+        outputs = iter(self.encoder.encode([part for each in whole for part in each.parts]))
         return [
-            Encoding(
-                vectors=output.vectors.tobytes(),
-                rationales=self._rationales(
-                    item, output, copy, roles[index] if roles is not None else None
-                ),
-                truncated=item.truncated,
-                tokens=read[index],
+            self._encoding(
+                copy,
+                [(part, next(outputs)) for part in text.parts],
+                roles[index] if roles is not None else None,
+                read[index],
             )
-            for index, (copy, item, output) in enumerate(encoded)
+            for index, (copy, text) in enumerate(zip(copies, whole, strict=True))
         ]
 
-    def _read_tokens(self, copies: list[Mapped], tokens: list[Tokens]) -> list[bytes]:
+    def _encoding(
+        self,
+        copy: Mapped,
+        encoded: Sequence[tuple[Tokens, TokenOutput]],
+        role: Role | None,
+        read: bytes,
+    ) -> Encoding:
+        """The encoding of a text from those of its parts."""
+        vectors = [output.vectors for _, output in encoded]
+        found: dict[str, list[Span]] = {}
+        for part, output in encoded:
+            for name, marked in self._rationales(part, output, copy, role).items():
+                found[name] = _with_later(found.get(name, []), marked)
+        single = len(encoded) == 1
+        return Encoding(
+            vectors=(vectors[0] if single else mean_of(vectors)).tobytes(),
+            rationales={name: copy.spans(spans) for name, spans in found.items()},
+            truncated=encoded[0][0].truncated,
+            tokens=read,
+            parts=b"" if single else b"".join(each.tobytes() for each in vectors),
+        )
+
+    def _read_tokens(self, copies: list[Mapped], tokens: list[WholeText]) -> list[bytes]:
         """What windows keep for the reader: the tokens of each text, masked."""
         if self.reader is None:
             return [b""] * len(copies)
@@ -195,7 +217,7 @@ class OnnxScorer:
             texts = [copy.text for copy in copies]
             masked = [copy.masked_as(self.mask(copy.original)) for copy in copies]
             again = iter(
-                self.tokenizer.tokenize(
+                self.tokenizer.whole(
                     [new for new, old in zip(masked, texts, strict=True) if new != old]
                 )
             )
@@ -208,6 +230,7 @@ class OnnxScorer:
     def _rationales(
         self, tokens: Tokens, output: TokenOutput, copy: Mapped, role: Role | None
     ) -> dict[str, list[Span]]:
+        """The rationales in a part, as spans of the copy."""
         wanted = self._rationale_heads[role]
         if not wanted:
             return {}
@@ -220,7 +243,7 @@ class OnnxScorer:
             name: sentences.spans(by_mechanism[rationale.index], rationale.threshold)
             for name, rationale in wanted
         }
-        return {name: copy.spans(spans) for name, spans in found.items() if spans}
+        return {name: spans for name, spans in found.items() if spans}
 
     def score(self, requests: list[ScoringRequest]) -> list[HeadScores]:
         """Score encoded turns with their neighbours; see ``core.ports.Scorer``."""
@@ -249,11 +272,13 @@ class OnnxScorer:
         self, requests: list[ScoringRequest]
     ) -> tuple[dict[str, npt.NDArray[np.float32]], list[bytes]]:
         """Logits of all heads by name, and the turns' readings."""
-        logits = self.head.logits(requests)
+        of_parts, counts = in_parts(requests)
+        logits = Joined(counts).logits(self.head.logits(of_parts), self._joins)
         if self.reader is None:
             return logits, [b""] * len(requests)
         readings = self.reader.readings(requests)
-        return logits | self.reader.logits(readings), readings
+        read, counts = self.reader.logits(readings)
+        return logits | Joined(counts).logits(read, self._joins), readings
 
     def _add_probes(self, requests: list[ScoringRequest], found: list[HeadScores]) -> None:
         """Add the probes' probabilities to client turns.
@@ -267,10 +292,13 @@ class OnnxScorer:
         ]
         if not self._probes or not of_clients:
             return
-        raw = b"".join([requests[i].turn.vectors for i in of_clients])
-        vectors = np.frombuffer(raw, np.float16).reshape(len(of_clients), -1)
+        turns = [requests[i].turn for i in of_clients]
+        of_turns = [parts_of(turn.vectors, turn.parts) for turn in turns]
+        joined = Joined([len(each) for each in of_turns])
+        raw = b"".join(part for each in of_turns for part in each)
+        vectors = np.frombuffer(raw, np.float16).reshape(sum(joined.counts), -1)
         for name, probe in self._probes.items():
-            yes = np.rint(probe.probabilities(vectors) * SCALE)
+            yes = np.rint(joined.highest(probe.probabilities(vectors)) * SCALE)
             shares = (np.stack([SCALE - yes, yes], axis=-1) / SCALE).tolist()
             for i, (no, p) in zip(of_clients, shares, strict=True):
                 found[i].client[name] = {"no": no, "yes": p}
@@ -322,6 +350,17 @@ class OnnxScorer:
             abstained=abstained,
             readings=reading,
         )
+
+
+def _with_later(spans: list[Span], later: list[Span]) -> list[Span]:
+    """Spans of a part and of the next one, which overlaps it; both ascend."""
+    found = list(spans)
+    for start, end in later:
+        if found and start <= found[-1][1]:
+            found[-1] = (min(start, found[-1][0]), max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
 
 
 def graphs(bundle: Bundle) -> dict[str, Graph]:

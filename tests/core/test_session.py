@@ -241,5 +241,6 @@ def test_the_stored_format_of_a_turn_is_compatible_with_earlier_releases() -> No
         "speaker",
         "client",
         "named",
+        "parts",
     )
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(read), type=WindowTurn) == read

@@ -10,18 +10,22 @@ from typing import Any
 import msgspec
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from stream_app.contracts.events import Role, SessionEnd, Turn
 from stream_app.core.measures.intents import Hits, IntentSet
 from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline, Received
+from stream_app.core.pipeline.scoring_bundles import BundlesInForce
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.session_state import Versioned, pack, unpack
-from tests.fakes import FakeScorer, end, one, outcome, turn
+from tests.fakes import FakeScorer, ReadByFirstWord, end, one, outcome, turn
 from tests.rule_texts import ALL
 
 PIPELINE = Pipeline(FakeScorer(), Policy(WindowPolicy(), ALL))
+PIPELINE.adopt(BundlesInForce(structs.replace(PIPELINE.bundles.default, languages=("en",))))
+PIPELINE.languages = ReadByFirstWord()
 
 
 class IntentsByHash:
@@ -34,6 +38,12 @@ class IntentsByHash:
 
 
 PIPELINE.encodings.intent_reader = IntentsByHash()
+TEXTS = {
+    "cry": "I want to kill myself.",
+    "foreign": "Hola no puedo dormir",
+    "short": "ok",
+    "mixed": "Hola I want to kill myself",
+}
 BOUND = WindowPolicy().reorder_turns
 RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -77,7 +87,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "empty": {"text": ""},
     "other text": {"text": "Not what I said."},
     "no": {"consent": False},
-    "cry": {"text": "I want to kill myself."},
+    **{name: {"text": text} for name, text in TEXTS.items()},
     "bot": {"role": "system", "speaker_id": "bot"},
     "whisper": {"role": "supervisor", "speaker_id": "s"},
     "another": {"speaker_id": "x"},

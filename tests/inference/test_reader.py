@@ -136,7 +136,7 @@ def test_a_long_conversation_stays_within_the_reader_s_input(scorer: OnnxScorer)
     long = "and then he said " * 400
     said = [(role, long) for role in (Role.CLIENT, Role.COUNSELLOR) * 3]
     made = requests(scorer, said)
-    sizes = [len(scorer.reader.input_of(each)) for each in made]
+    sizes = [len(part) for each in made for part in scorer.reader.inputs_of(each)]
     assert max(sizes) <= spec.context_tokens + max(spec.target_tokens, spec.client_tokens) + 16
     assert all(each.expressed for each in scorer.score(made)[1::2])
 

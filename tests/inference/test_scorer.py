@@ -46,6 +46,7 @@ def encoded(scorer: OnnxScorer, texts: list[str], role: Role = Role.COUNSELLOR) 
             rationales=encoding.rationales,
             truncated=encoding.truncated,
             tokens=encoding.tokens,
+            parts=encoding.parts,
         )
         for seq, encoding in enumerate(scorer.encode(texts))
     ]
@@ -129,11 +130,11 @@ def test_client_turns_get_client_heads_only(scorer: OnnxScorer) -> None:
     assert scores.client["talk_type"].keys() == {"change", "neutral", "sustain"}
 
 
-def test_a_very_long_text_is_marked_as_truncated(scorer: OnnxScorer) -> None:
-    [long] = scorer.encode(["word " * 12_000])
-    [endless] = scorer.encode(["x" * 60_000])
+def test_only_a_text_longer_than_an_event_is_marked_as_truncated(scorer: OnnxScorer) -> None:
+    [long] = scorer.encode(["word " * 600])
+    [endless] = scorer.encode(["x" * 70_000])
     [short] = scorer.encode(["word"])
-    assert (long.truncated, endless.truncated, short.truncated) == (True, True, False)
+    assert (long.truncated, endless.truncated, short.truncated) == (False, True, False)
 
 
 def test_unusual_texts_give_finite_vectors(scorer: OnnxScorer) -> None:

@@ -30,6 +30,7 @@ def turn_row(seq: int, **values: Any) -> dict[str, Any]:
         "stored_at": moment,
         "words": 1,
         "unscored": None,
+        "language": None,
         **values,
     }
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from stream_app.contracts import plausible
 from stream_app.contracts.plausible import PlausibleTimes
-from stream_app.core.pipeline.pipeline import Received, Source, receive
+from stream_app.core.pipeline.pipeline import Pipeline, Received, Source, receive
 from stream_app.core.pipeline.shadow import Shadow
 from stream_app.core.rules.rules import RuleSet
 from stream_app.store.stream import shadow_scores
@@ -36,10 +36,11 @@ def processor(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     tracing: Tracing = OFF,
     shadow: Shadow | None = None,
+    core: Pipeline | None = None,
 ) -> BatchProcessor:
     """A processor with at most ``cached`` sessions in memory."""
     cache, metrics = SessionCache(cached), WorkerMetrics()
-    core = pipeline(rules)
+    core = core or pipeline(rules)
     core.shadow = shadow
     return BatchProcessor(
         core,

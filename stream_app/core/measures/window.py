@@ -50,7 +50,9 @@ class WindowTurn(Struct, array_like=True):
     encrypted and expire as it does. ``readings``: what the reader said of the turn, so that a final
     score needs no second reading; both empty without a reader. ``speaker``: digest of the speaker's
     id; 0 in states of earlier releases. ``client``: digest of the client who speaks or is answered,
-    by order unless the turn says so itself (``named``); 0 if it answers nobody known.
+    by order unless the turn says so itself (``named``); 0 if it answers nobody known. ``parts``:
+    the vectors of each part of a turn that is longer than the encoder reads, whose ``vectors`` are
+    their mean; else empty.
     """
 
     seq: int
@@ -70,6 +72,17 @@ class WindowTurn(Struct, array_like=True):
     speaker: int = 0
     client: int = 0
     named: bool = False
+    parts: bytes = b""
+
+
+def parts_of(vectors: bytes, parts: bytes) -> list[bytes]:
+    """The vectors of each part of a turn; a short turn is its only part.
+
+    >>> parts_of(b"ab", b""), parts_of(b"ab", b"acad")
+    ([b'ab'], [b'ac', b'ad'])
+    """
+    size = len(vectors)
+    return [parts[at : at + size] for at in range(0, len(parts), size)] if parts else [vectors]
 
 
 class Neighbour(Struct, frozen=True):

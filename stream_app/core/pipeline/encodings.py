@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct, structs
 
 from stream_app.contracts.events import Consent, ConsentStatus, Event, Turn
-from stream_app.core.measures.intents import IntentReader, NoIntentReader
-from stream_app.core.measures.window import WindowTurn
+from stream_app.core.measures.intents import Hits, IntentReader, NoIntentReader
+from stream_app.core.measures.window import WindowTurn, parts_of
 from stream_app.core.pipeline.scoring_bundles import BundlesInForce, ScoringBundle
 from stream_app.core.pipeline.session_bundles import address
 from stream_app.core.session.environment import Policy
@@ -96,6 +96,7 @@ class Encodings:
             kept = item.kept
             kept.vectors, kept.rationales = encoding.vectors, encoding.rationales
             kept.truncated, kept.tokens = encoding.truncated, encoding.tokens
+            kept.parts = encoding.parts
             if kept.intents is not None:
                 kept.intents = encoding.intents
 
@@ -151,10 +152,19 @@ class Encodings:
         return [found[place] for place in range(len(turns))]
 
     def _with_intents(self, turns: Sequence[Turn], made: list[Encoding]) -> list[Encoding]:
+        parts = [
+            (place, vectors)
+            for place, encoding in enumerate(made)
+            for vectors in parts_of(encoding.vectors, encoding.parts)
+        ]
         hits = self.intent_reader.hits(
-            [encoding.vectors for encoding in made], [turn.speaker_role for turn in turns]
+            [vectors for _, vectors in parts], [turns[place].speaker_role for place, _ in parts]
         )
+        found: list[Hits] = [{} for _ in made]
+        for (place, _), of_part in zip(parts, hits, strict=True):
+            for name, score in of_part.items():
+                found[place][name] = max(score, found[place].get(name, score))
         return [
-            structs.replace(encoding, intents=found) if found else encoding
-            for encoding, found in zip(made, hits, strict=True)
+            structs.replace(encoding, intents=intents) if intents else encoding
+            for encoding, intents in zip(made, found, strict=True)
         ]

@@ -28,7 +28,7 @@ from stream_app.core.measures.window import ScoringRequest
 from stream_app.core.pipeline import revision
 from stream_app.core.pipeline.encodings import Encodings, ToEncode
 from stream_app.core.pipeline.scoring_bundles import BundlesInForce, ScoringBundle
-from stream_app.core.pipeline.session_bundles import assign, at_event, leave_removed
+from stream_app.core.pipeline.session_bundles import assign, at_event, leave_removed, ranges_of
 from stream_app.core.pipeline.shadow import Shadow
 from stream_app.core.session.alerting import Alerting, end_with_bundle
 from stream_app.core.session.batch import BatchResult, Left, SetAside, StoredTurn
@@ -37,6 +37,13 @@ from stream_app.core.session.past import NO_PAST, PastSession
 from stream_app.core.session.ports import Encoding, Scorer, TraceHeaders
 from stream_app.core.session.session import AFTER_END, Accepted, Fate, Session, Step, ToScore
 from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
+from stream_app.core.session.turn_languages import (
+    UNKNOWN,
+    LanguageReader,
+    NoLanguageReader,
+    SpokenIn,
+    spoken_in,
+)
 from stream_app.errors import ContractError
 
 NO_HEADERS: Final[Mapping[str, bytes]] = MappingProxyType({})
@@ -147,6 +154,7 @@ class Pipeline:
         self.bundles = BundlesInForce(ScoringBundle(scorer, self.environment))
         self.shadow: Shadow | None = None
         self.encodings = Encodings(scorer, policy, self.bundles)
+        self.languages: LanguageReader = NoLanguageReader()
 
     @property
     def bundle_id(self) -> str:
@@ -199,10 +207,11 @@ class Pipeline:
                 found = past.get(event.session_id, NO_PAST)
                 steps += self._revise(received, event, session, states, sessions, found, result)
                 continue
-            bundle, unscored = at_event(session.state, event, bundles)
+            language = self._language(session.state, event)
+            bundle, unscored = at_event(session.state, event, bundles, language.tag)
             session.move_to(bundle.environment)
             try:
-                accepted = session.accept(event, unscored)
+                accepted = session.accept(event, unscored, language)
             except ContractError as problem:
                 _refuse(result, received, problem, session)
                 if isinstance(event, Turn) and problem.code in CLOSES_GAP:
@@ -214,7 +223,8 @@ class Pipeline:
             if accepted.changes:
                 result.sessions[event.session_id] = versioned = states[event.session_id]
                 versioned.partition = received.source.partition
-                if isinstance(event, Turn) and unscored is None and not event.is_aside:
+                scored = unscored is None or accepted.is_scored
+                if isinstance(event, Turn) and scored and not event.is_aside:
                     assign(session.state, bundle, bundles)
             turns += _kept(result, received, event, accepted, bundle)
         self._encode([item for item in turns if not item.kept.withheld])
@@ -300,6 +310,17 @@ class Pipeline:
         result.sessions[event.session_id] = versioned
         versioned.partition = received.source.partition
         return [(session, bundle, step) for step in steps]
+
+    def _language(self, state: SessionState, event: Event) -> SpokenIn:
+        """The language of a turn; no text is read without consent."""
+        if not isinstance(event, Turn) or event.is_aside:
+            return UNKNOWN
+        covers = self.environment.policy.covers
+        read = covers(event.consent) or covers(state.consent)
+        shares = self.languages.shares(event.text) if read else {}
+        words = len(event.text.split())
+        ranges = ranges_of(state, self.bundles)
+        return spoken_in(shares, words, event.lang, state.languages, ranges)
 
     def _pass_over(
         self,
@@ -404,6 +425,7 @@ def _kept(
             received.produced_at,
             accepted.from_first_counsellor,
             accepted.unscored,
+            accepted.language,
         )
         result.turns.append(stored)
         return [ToEncode(event, accepted.turn, received.encoding, bundle)]

@@ -110,4 +110,5 @@ def _window_turn(role: Role, encoding: Encoding) -> WindowTurn:
         rationales=encoding.rationales,
         truncated=encoding.truncated,
         tokens=encoding.tokens,
+        parts=encoding.parts,
     )

@@ -6,6 +6,8 @@ routes now give: with its consent, its facts and the places of its turns, but wi
 because scores of two bundles are never mixed.
 """
 
+from collections.abc import Sequence
+
 from msgspec import structs
 
 from stream_app.contracts.events import Event, Turn
@@ -37,22 +39,29 @@ def address(state: SessionState | None, turn: Turn | None = None) -> Addressed:
     )
 
 
+def ranges_of(state: SessionState, bundles: BundlesInForce) -> Sequence[str]:
+    """The languages that a session's next turn may be scored in."""
+    if state.undecided:
+        return [each for bundle in bundles for each in bundle.languages]
+    return (bundles.of(state) or bundles.default).languages
+
+
 def at_event(
-    state: SessionState, event: Event, bundles: BundlesInForce
+    state: SessionState, event: Event, bundles: BundlesInForce, language: str | None = None
 ) -> tuple[ScoringBundle, Unscored | None]:
     """The bundle of a session at an event, and why a turn must not be scored.
 
     The default bundle stands in as long as the session's is undecided. Once it is decided, a turn
-    that states no language is in one of the bundle's, whatever other turns have stated. An aside
-    needs none.
+    whose ``language`` is not known is in one of the bundle's, whatever other turns have stated. An
+    aside needs none.
     """
     if isinstance(event, Turn) and event.is_aside:
         return bundles.of(state) or bundles.default, None
     if isinstance(event, Turn) and state.undecided:
-        found = bundles.choose(address(state, event))
+        found = bundles.choose(address(state, structs.replace(event, lang=language or event.lang)))
         return found or bundles.default, None if found is not None else Unscored.LANGUAGE
     bundle = bundles.of(state) or bundles.default
-    covered = not isinstance(event, Turn) or bundle.covers(event.lang)
+    covered = not isinstance(event, Turn) or bundle.covers(language)
     return bundle, None if covered else Unscored.LANGUAGE
 
 
@@ -77,7 +86,9 @@ def leave_removed(state: SessionState, bundles: BundlesInForce) -> list[Alert] |
     if found is None or found.encoder != chosen.encoder:
         window.history.clear()
         window.waiting = {
-            seq: structs.replace(turn, vectors=b"", rationales={}, tokens=b"", withheld=True)
+            seq: structs.replace(
+                turn, vectors=b"", rationales={}, tokens=b"", parts=b"", withheld=True
+            )
             for seq, turn in window.waiting.items()
         }
     state.aggregates, state.exchanges = Aggregates(), Exchanges()

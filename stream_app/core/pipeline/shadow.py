@@ -132,4 +132,6 @@ class Shadow:
 
 
 def _with(turn: WindowTurn, encoding: Encoding) -> WindowTurn:
-    return structs.replace(turn, vectors=encoding.vectors, tokens=encoding.tokens, readings=b"")
+    return structs.replace(
+        turn, vectors=encoding.vectors, tokens=encoding.tokens, readings=b"", parts=encoding.parts
+    )

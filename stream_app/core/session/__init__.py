@@ -13,4 +13,5 @@ __all__ = [
     "session",
     "session_state",
     "state_layout",
+    "turn_languages",
 ]

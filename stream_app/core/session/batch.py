@@ -31,6 +31,7 @@ class StoredTurn(Struct, frozen=True):
     """A turn to be stored; the store redacts its text.
 
     ``from_first_counsellor``: its speaker may read the session. ``unscored``: why it has no score.
+    ``language``: of a turn that is not scored for it, if it is known.
     """
 
     turn: Turn
@@ -38,6 +39,7 @@ class StoredTurn(Struct, frozen=True):
     produced_at: datetime | None = None
     from_first_counsellor: bool = False
     unscored: Unscored | None = None
+    language: str | None = None
 
 
 class ShadowScore(Struct, frozen=True):

@@ -41,6 +41,7 @@ class Encoding(Struct, frozen=True):
     encoder: str = ""
     intents: Hits = {}
     tokens: bytes = b""
+    parts: bytes = b""
 
 
 class HeadScores(Struct, frozen=True):

@@ -41,6 +41,7 @@ from stream_app.core.session.origin import refuse_contradiction
 from stream_app.core.session.ports import HeadScores
 from stream_app.core.session.restrictions import Outputs, without_restricted
 from stream_app.core.session.session_state import SessionState
+from stream_app.core.session.turn_languages import UNKNOWN, SpokenIn, primary
 from stream_app.errors import ContractError
 from stream_app.plain_text.copies import spoken
 
@@ -102,7 +103,7 @@ class Accepted(Struct, frozen=True):
 
     ``turn``: to be stored, and to be encoded unless it is ``unscored``. ``from_first_counsellor``:
     the first turn of the session's first counsellor, who may read the session. ``consent``: a
-    record that the event stated.
+    record that the event stated. ``language``: of a turn that is unscored for it.
     """
 
     fate: Fate
@@ -111,6 +112,12 @@ class Accepted(Struct, frozen=True):
     from_first_counsellor: bool = False
     consent: ConsentRecord | None = None
     unscored: Unscored | None = None
+    language: str | None = None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether it is a turn that gets a score."""
+        return self.turn is not None and self.unscored is None
 
     @property
     def changes(self) -> bool:
@@ -148,8 +155,13 @@ class Session:
         state = self.state
         return state.started_at is None and not state.early_ends and not state.consent_records
 
-    def accept(self, event: Conversed, unscored: Unscored | None = None) -> Accepted:
-        """Accept the next event of the log; ``unscored``: why a turn must not be scored.
+    def accept(
+        self, event: Conversed, unscored: Unscored | None = None, language: SpokenIn = UNKNOWN
+    ) -> Accepted:
+        """Accept the next event of the log.
+
+        ``unscored``: why a turn must not be scored, unless the list of ``core.crisis`` finds a
+        phrase in it. ``language``: of a turn.
 
         Edits and deletions need what is stored of the session (``core.pipeline.revision``).
 
@@ -159,7 +171,7 @@ class Session:
         """
         match event:
             case Turn():
-                return self._accept_turn(event, unscored)
+                return self._accept_turn(event, unscored, language)
             case SessionEnd():
                 return self.end(event)
             case Outcome():
@@ -304,7 +316,7 @@ class Session:
             miti=miti.miti_summary(state.miti),
         )
 
-    def _accept_turn(self, event: Turn, unscored: Unscored | None) -> Accepted:
+    def _accept_turn(self, event: Turn, unscored: Unscored | None, language: SpokenIn) -> Accepted:
         state = self.state
         digest = digest_of(event.speaker_role, event.text)
         edits = state.edits.get(event.seq)
@@ -322,12 +334,12 @@ class Session:
             )
         refuse_contradiction(event, state)
         if late or not state.closed:
-            return self._take_turn(event, unscored, digest, late=late)
+            return self._take_turn(event, unscored, language, digest, late=late)
         ended_at = state.ended_at if state.started_at is not None else None
         if ended_at is not None and utc(event.occurred_at) > ended_at:
             raise ContractError(AFTER_END, "the session has ended and this seq is new")
         state.closed, state.ended_at = False, ended_at
-        accepted = self._take_turn(event, unscored, digest, late=False)
+        accepted = self._take_turn(event, unscored, language, digest, late=False)
         if ended_at is None:  # an earlier release took an end before the first turn for the end
             return accepted
         return structs.replace(accepted, steps=[*accepted.steps, *self._close(ended_at)])
@@ -357,11 +369,20 @@ class Session:
         return True
 
     def _take_turn(
-        self, event: Turn, unscored: Unscored | None, digest: int, *, late: bool
+        self,
+        event: Turn,
+        unscored: Unscored | None,
+        language: SpokenIn,
+        digest: int,
+        *,
+        late: bool,
     ) -> Accepted:
         """Accept a turn that is new or late; one that its session's end overtook reopens it."""
         state = self.state
         stated = state_in_turn(state, event)
+        self._note_facts(event, utc(event.occurred_at))
+        if unscored is not None and self._is_crisis(event):
+            unscored = None  # the list must not be silenced by the words around its phrase
         turn = WindowTurn(
             seq=event.seq,
             role=event.speaker_role,
@@ -373,7 +394,6 @@ class Session:
         )
         self._note_people(event, turn)
         self._note_id(event.turn_id, event.seq)
-        self._note_facts(event, turn.occurred_at)
         self.read_words(turn, event.text)
         requests = window.push(state.window, turn, self._env.policy.window)
         steps = self._steps(requests, turn.occurred_at, self.status)
@@ -383,16 +403,24 @@ class Session:
             state.analysed = True
             if event.is_aside:  # nobody answers it, and it ends no wait
                 return Accepted(Fate.ASIDE, steps, turn, consent=stated)
+            if language.clear and language.tag is not None:
+                name = primary(language.tag)
+                state.languages[name] = state.languages.get(name, 0) + 1
             if unscored is not None:
                 state.unscored_turns += 1
                 if not late:
                     steps.append(ToEnd(turn.occurred_at, state.facts, Cause.LANGUAGE))
-                return Accepted(Fate.LANGUAGE, steps, turn, first, stated, unscored)
+                return Accepted(Fate.LANGUAGE, steps, turn, first, stated, unscored, language.name)
             return Accepted(Fate.LATE if late else Fate.ACCEPTED, steps, turn, first, stated)
         state.withheld_turns += 1
         if not late:
             steps.append(ToEnd(turn.occurred_at, state.facts, Cause.WITHHELD))
         return Accepted(Fate.WITHHELD, steps, consent=stated)
+
+    def _is_crisis(self, event: Turn) -> bool:
+        """Whether the list of ``core.measures.crisis`` finds a phrase in a client's words."""
+        heard = event.speaker_role is Role.CLIENT and not self._restricts_clients
+        return heard and self._is_covered and bool(find_phrases(event.text))
 
     def _note_people(self, event: Turn, turn: WindowTurn) -> None:
         """Note who speaks, and whom the turn answers, if it says so."""

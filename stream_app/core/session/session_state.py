@@ -55,6 +55,7 @@ class SessionState(Struct, array_like=True):
     ``clients``: digests of the clients' ids.
     ``edits``: of the turns that were edited, by seq. ``removed``: numbers of deleted turns.
     ``turn_ids``: numbers of the latest turns that have an id, by the id's digest.
+    ``languages``: how many turns were clearly in which language.
     """
 
     session_id: str
@@ -98,6 +99,7 @@ class SessionState(Struct, array_like=True):
     edits: dict[int, Edits] = field(default_factory=dict)
     removed: list[int] = field(default_factory=list)
     turn_ids: dict[int, int] = field(default_factory=dict)
+    languages: dict[str, int] = field(default_factory=dict)
 
     @property
     def facts(self) -> Facts:

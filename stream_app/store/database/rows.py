@@ -39,6 +39,7 @@ def turn_row(stored: StoredTurn, privacy: Privacy, now: datetime) -> Row:
         "stored_at": now,
         "words": len(spoken(turn.text).text.split()),
         "unscored": stored.unscored.value if stored.unscored is not None else None,
+        "language": stored.language,
     }
 
 

@@ -202,6 +202,7 @@ turns = Table(
     Column("stored_at", UtcDateTime, nullable=False),
     Column("words", Integer),
     Column("unscored", String(16)),
+    Column("language", String(35)),
     Index(None, "stored_at", postgresql_where=_HAS_TEXT, sqlite_where=_HAS_TEXT),
 )
 

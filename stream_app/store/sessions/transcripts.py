@@ -83,6 +83,26 @@ class TurnRead:
         return next((score for score in self.scores if score.bundle == bundle), None)
 
 
+def unscored_languages(store: Store, scope: Scope, session_id: str) -> dict[str | None, int]:
+    """How many turns of a session are not scored for their language, by its tag; most first.
+
+    None stands for a language that is not known. Empty if the session is not in ``scope``.
+    """
+    count = sa.func.count()
+    query = (
+        sa.select(turns.c.language, count)
+        .where(
+            turns.c.session_id == session_id,
+            turns.c.unscored == Unscored.LANGUAGE.value,
+            *scope.conditions(turns.c.session_id),
+        )
+        .group_by(turns.c.language)
+        .order_by(count.desc(), turns.c.language)
+    )
+    with store.reading() as connection:
+        return {row[0]: row[1] for row in connection.execute(query)}
+
+
 def read(
     store: Store,
     scope: Scope,

@@ -34,7 +34,7 @@ def test_they_are_counted_and_named_wherever_the_session_is_read(filled: Store, 
     assert [each["unscored"] for each in turns] == [None, "language"]
     assert [len(each["scores"]) for each in turns] == [1, 0]
     page = sue.get(f"/sessions/{SESSION}").text
-    assert "1 not scored (language)" in page
+    assert "1 turn in French was not scored." in page
     assert page.count("not scored: language") == 1
 
 

@@ -33,6 +33,7 @@ from stream_app.web.console.formatting import duration
 from stream_app.web.console.plots.charts import AlertLane, risk_curve
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.console.session import evidence, interventions, looking, reviews
+from stream_app.web.console.session.language_words import unscored_sentence
 from stream_app.web.console.session.outcome_words import outcome_sentences
 from stream_app.web.http.fields import Identifier, Seq
 from stream_app.web.http.path_segments import SESSION_ID
@@ -59,6 +60,7 @@ class SessionView:
 
     ``alerts`` have fired; ``unfired`` were only ever pending. ``place``: of the empathy index.
     ``spoke``: of several counsellors, the one who spoke when an alert was raised.
+    ``unscored``: says which turns have no score for their language.
     """
 
     card: SessionCard
@@ -69,6 +71,7 @@ class SessionView:
     pages: int
     place: Place | None = None
     spoke: Mapping[str, list[str]] = field(default_factory=dict)
+    unscored: str | None = None
 
     @property
     def contradicts(self) -> bool:
@@ -355,6 +358,7 @@ def _session(services: Services, person: Person, session_id: str, page: int | No
         max(last, page) + 1,
         comparable.place(services.store, card),
         _spoke(services, card, shown),
+        _unscored(services, person, card),
     )
 
 
@@ -365,6 +369,13 @@ def _spoke(
         return {}
     counsellors = {card.session_id: card.counsellors}
     return alert_counsellors.of_alerts(services.store, found, counsellors)
+
+
+def _unscored(services: Services, person: Person, card: SessionCard) -> str | None:
+    if not card.unscored_turns:
+        return None
+    found = transcripts.unscored_languages(services.store, person.scope, card.session_id)
+    return unscored_sentence(found)
 
 
 def _alerts(

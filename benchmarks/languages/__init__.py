@@ -1,0 +1,1 @@
+"""Which turns the detector of languages leaves unscored: ``python -m benchmarks.languages``."""
