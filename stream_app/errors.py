@@ -24,6 +24,7 @@ RapportError
 ├── RoutesFileError      the file of bundles and routes is not valid [core.routes_file]
 ├── IntentFileError      the file of intents is not valid [core.intent_file]
 ├── ScorecardFileError   the file of scorecards is not valid [core.scorecards]
+├── PolicyError          a policy profile is missing or not valid [policies.profile]
 ├── NotReproducible      a stored session cannot be replayed [core.recorded_session]
 ├── EventsLeftOut        the consumer skipped events that exist in the log [worker.agents]
 ├── RegistryRefused      the schema registry gives no id of a schema [worker.schema_registry]

@@ -33,4 +33,7 @@ FIELDS: Final = {
     ),
     "session_end": ("session_id", "occurred_at", "reason", "type"),
     "outcome": ("session_id", "kind", "occurred_at", "value", "seq", "outcome_id", "type"),
+    "questionnaire": (
+        *("session_id", "instrument", "items", "occurred_at", "questionnaire_id", "type"),
+    ),
 }

@@ -29,8 +29,9 @@ class Topic(Struct, frozen=True):
 TOPICS: Final = (
     Topic(
         "turns",
-        "Turns, ends, outcomes and consent records of all sessions. Key: the session id.",
-        ("turn", "session_end", "outcome", "consent"),
+        "Turns, ends, outcomes, questionnaires and consent records of all sessions. Key: the "
+        "session id.",
+        ("turn", "session_end", "outcome", "consent", "questionnaire"),
         read=True,
     ),
     Topic(

@@ -19,6 +19,7 @@ MESSAGES: Final[dict[str, type[msgspec.Struct]]] = {
     "session_end": events.SessionEnd,
     "outcome": events.Outcome,
     "consent": events.Consent,
+    "questionnaire": events.Questionnaire,
     "turn_score": scores.TurnScore,
     "session_score": scores.SessionScore,
     "alert": scores.Alert,

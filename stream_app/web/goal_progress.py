@@ -16,6 +16,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from stream_app.analytics.views.rollup_source import SCALE
+from stream_app.findings.offered_measures import offered
 from stream_app.findings.trends import MIN_SESSIONS, difference, interval
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
@@ -29,6 +30,7 @@ from stream_app.store.work import coaching_goals, development
 from stream_app.store.work.coaching_goals import Goal
 from stream_app.store.work.development import MeasuredSession
 from stream_app.web.services import Services
+from stream_app.work import acting
 
 FEWEST_DAYS: Final = 28
 """Sessions of at least this many days before a goal are compared with those since; and nothing is
@@ -119,13 +121,17 @@ def add(
     Raises:
         NotFound: there is no such counsellor.
         InvalidJudgement: there is no such measure, or the goal ends before it starts.
+        StateConflict: the policy does not allow it (``web.acting``).
     """
+    acting.check_allowed(services)
     if counsellors.one(services.store, person.scope, counsellor) is None:
         raise NotFound("no such counsellor")
-    if measure not in ROLLED_UP:
-        raise InvalidJudgement(f"the measures are {', '.join(ROLLED_UP)}")
+    measures = [name for name in offered(services) if name in ROLLED_UP]
+    if measure not in measures:
+        raise InvalidJudgement(f"the measures are {', '.join(measures)}")
     if ends_on <= starts_on:
         raise InvalidJudgement("a goal ends after it starts")
+    acting.check_counsellor_read(services, person, counsellor)
     record_read(services, person, counsellor)
     return coaching_goals.add(
         services.store, person, counsellor, measure, text, starts_on, ends_on, target

@@ -23,6 +23,7 @@ from stream_app.store.sessions.sessions import SessionCard
 from stream_app.store.work import reviews
 from stream_app.store.work.reviews import Answer, Content, NewReview, Origin, Review, ReviewComment
 from stream_app.web.services import Services
+from stream_app.work import acting
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +170,13 @@ def save(
 
     Raises:
         NotFound: it does not exist, or is somebody else's.
-        StateConflict: it is signed off.
+        StateConflict: it is signed off, or the reviewer has not read the session (``web.acting``).
         InvalidJudgement: there is no such criterion or step, or, to sign, an answer is missing.
     """
     review = _own(services, person, review_id)
     auto = review.scorecard.fill(_measures(services, person, review))
+    if sign:
+        acting.check_session_read(services, person, review.session_id)
     store = reviews.sign_off if sign else reviews.save_answers
     store(services.store, review, values, auto)
 

@@ -5,5 +5,6 @@ API, console and command line call the same functions.
 
 __all__ = [
     "account_changes",
+    "acting",
     "passwords",
 ]

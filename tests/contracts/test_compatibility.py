@@ -14,7 +14,7 @@ import pytest
 from stream_app.contracts import schema
 
 RELEASED = sorted(Path(__file__).parent.glob("released/*/*.json"))
-INCOMING = ("turn", "session_end", "outcome", "consent")
+INCOMING = ("turn", "session_end", "outcome", "consent", "questionnaire")
 
 
 def fields(

@@ -29,7 +29,7 @@ from stream_app.worker.batches.processor import BatchProcessor, SessionCache
 from tests.fakes import FakeScorer
 from tests.hostile_values import FIELDS, FLOATS, OTHERS, REDACTED, TEXTS, TIMES, WHOLE
 from tests.rule_texts import ALL, rule_text, rules_of
-from tests.store.batches import end, outcome, prepare, turn
+from tests.store.batches import end, outcome, prepare, questionnaire, turn
 from tests.store.databases import open_store
 from tests.store.reading import rows
 from tests.worker.processors import TOPICS, processor, records
@@ -249,7 +249,7 @@ ANY = st.one_of(
     *(st.sampled_from(values) for values in (TIMES, WHOLE, FLOATS, TEXTS, REDACTED, OTHERS)),
     st.text(max_size=20),
 )
-MAKERS = {"turn": turn, "session_end": end, "outcome": outcome}
+MAKERS = {"turn": turn, "session_end": end, "outcome": outcome, "questionnaire": questionnaire}
 
 
 @st.composite

@@ -12,6 +12,7 @@ from stream_app.contracts.events import (
     CLOSES_GAP,
     Event,
     Outcome,
+    Questionnaire,
     Turn,
     TurnPlace,
     decode,
@@ -333,6 +334,8 @@ def _kept(
         return [ToEncode(event, accepted.turn, received.encoding, bundle)]
     if isinstance(event, Outcome) and accepted.fate is Fate.OUTCOME:
         result.outcomes.append(event)
+    if isinstance(event, Questionnaire) and accepted.fate is Fate.OUTCOME:
+        result.questionnaires.append(event)
     return []
 
 

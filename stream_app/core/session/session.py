@@ -15,7 +15,16 @@ from typing import Final
 import msgspec
 from msgspec import Struct, structs
 
-from stream_app.contracts.events import Consent, Event, Outcome, Role, SessionEnd, Turn, utc
+from stream_app.contracts.events import (
+    Consent,
+    Event,
+    Outcome,
+    Questionnaire,
+    Role,
+    SessionEnd,
+    Turn,
+    utc,
+)
 from stream_app.contracts.scores import Alert, SessionScore, SessionStatus, TurnScore, Unscored
 from stream_app.core.measures import miti, window
 from stream_app.core.measures.aggregates import contribution
@@ -141,7 +150,7 @@ class Session:
                 return self._accept_turn(event, unscored)
             case SessionEnd():
                 return self.end(event)
-            case Outcome():
+            case Outcome() | Questionnaire():
                 return Accepted(Fate.WITHHELD if self._withholds(event) else Fate.OUTCOME)
             case Consent():
                 return self._accept_consent(event)
@@ -345,7 +354,7 @@ class Session:
     def _is_covered(self) -> bool:
         return self._env.policy.covers(self.state.consent)
 
-    def _withholds(self, outcome: Outcome) -> bool:
+    def _withholds(self, outcome: Outcome | Questionnaire) -> bool:
         """Whether to withhold an outcome; once withheld, it stays so when the log is read again."""
         withheld = self.state.withheld_outcomes
         checksum = zlib.crc32(msgspec.json.encode(outcome))

@@ -1,4 +1,4 @@
-"""Reads of sessions and turns, each limited to a ``Scope``. Start at ``sessions.page``."""
+"""Reads of sessions and turns, each limited to a ``Scope``."""
 
 __all__ = [
     "bundle_info",
@@ -11,6 +11,7 @@ __all__ = [
     "filter_choices",
     "history",
     "live_sessions",
+    "questionnaires",
     "recorded_sessions",
     "routing",
     "scope",

@@ -9,6 +9,7 @@ __all__ = [
     "disputes",
     "judged_turns",
     "ratings",
+    "readings",
     "reviews",
     "waiting_work",
 ]

@@ -98,6 +98,7 @@ def answer_question(
         at=at,
         attributes=declared_attributes(services.settings, services.store),
         archive=services.settings.archive,
+        restricted=services.settings.restrictions.everywhere,
     )
     try:
         with services.analyses.alone():

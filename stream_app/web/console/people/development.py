@@ -17,6 +17,7 @@ from fastapi.responses import HTMLResponse, Response
 from stream_app.analytics.questions.result import ALL, Curve, Point
 from stream_app.analytics.questions.shown_curves import EPOCH, MEASURES, MONTHS, SESSIONS, WEEKS
 from stream_app.analytics.views.rollup_source import SCALE
+from stream_app.findings.offered_measures import offered
 from stream_app.findings.trends import MIN_SESSIONS, interval
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
@@ -44,7 +45,6 @@ GOAL_DAYS: Final = 84
 TOO_FEW: Final = "too few sessions"
 Step = Annotated[Literal["month", "week"], Query()]
 Measures = Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))]
-OFFERED: Final = tuple(name for name in MEASURES if name != SESSIONS)
 
 
 async def _asked(
@@ -97,12 +97,13 @@ def _page(
     asked: tuple[str, str, str, Sequence[str] | None],
 ) -> Response:
     since, until, by, measures = asked
-    if not set(measures or ()) <= set(OFFERED):
+    known = [name for name in offered(services) if name != SESSIONS]
+    if not set(measures or ()) <= set(known):
         raise HTTPException(404)
     last = as_day(until) or datetime.now(UTC).date()
     first = as_day(since) or last - timedelta(days=DAYS)
     after = min(last, date.max - timedelta(days=1)) + timedelta(days=1)
-    chosen = [name for name in OFFERED if name in (measures or USUAL)]
+    chosen = [name for name in known if name in (measures or USUAL)]
     store = services.read_store
     found = development.of_counsellor(store, scope, speaker, first, after)
     axis, begins = PERIODS[by]
@@ -119,7 +120,7 @@ def _page(
         until=last,
         by=by,
         chosen=chosen,
-        measures=OFFERED,
+        measures=known,
         figures=list(figures(store, drawn, TOO_FEW)),
         fewest=MIN_SESSIONS,
         goals=coaching_goals.find(services.store, person, speaker),
