@@ -24,6 +24,7 @@ RapportError
 ├── RoutesFileError      the file of bundles and routes is not valid [core.rules.routes_file]
 ├── IntentFileError      the file of intents is not valid [core.rules.intent_file]
 ├── ScorecardFileError   the file of scorecards is not valid [core.rules.scorecards]
+├── PolicyError          a policy profile is missing or not valid [policies.profile]
 ├── NotReproducible      a stored session cannot be replayed [core.pipeline.recorded_session]
 ├── EventsLeftOut        the consumer skipped events that exist in the log [worker.agents]
 ├── LogReplaced          a topic was recreated with records in progress [worker.kafka.consumer]

@@ -1,10 +1,10 @@
 """Settings from environment variables ``RAPPORT_*``; ``rapport config`` prints them."""
 
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -27,6 +27,8 @@ from stream_app.core.session.consent import OnWithdrawal
 from stream_app.core.session.restrictions import Restrictions, parse_restrictions
 from stream_app.inference.bundle import DEFAULT_BUNDLE, find
 from stream_app.inference.provider_choice import Provider
+from stream_app.policies import PolicyError, Profile
+from stream_app.policies import load as load_policy
 from stream_app.secret_files import SecretFiles
 from stream_app.store.accounts.granted_access import AccessByGroup, parse_access
 
@@ -265,6 +267,17 @@ class Settings(BaseSettings):
 
     approaches: str = Field("", description="JSON: default approach by team:NAME or domain:NAME")
 
+    policy: str | None = Field(
+        None,
+        min_length=1,
+        description="Policy profile: a shipped one's name (eu-workplace, illinois-therapy, "
+        "peer-support, research), or a file (YAML). Default: none",
+    )
+    workers_told: date | None = Field(
+        None,
+        description="The day on which workers and their representatives were told of Rapport, such "
+        "as 2026-03-01; some policies need it",
+    )
     restricted_outputs: str = Field(
         "",
         description="JSON: outputs (client, perceived) that are switched off, by all, team:NAME, "
@@ -499,10 +512,51 @@ class Settings(BaseSettings):
         parse_restrictions(given)
         return given
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_the_policy_sets(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Settings that are not given have the only value that the policy allows, if it is one."""
+        try:
+            profile = load_policy(str(given["policy"]))
+        except (KeyError, PolicyError):  # none, or refused below
+            return given
+        return {**profile.values, **given}
+
+    @field_validator("policy")
+    @classmethod
+    def _known_policy(cls, given: str | None) -> str | None:
+        try:
+            if given is not None:
+                load_policy(given)
+        except PolicyError as problem:
+            raise ValueError(str(problem)) from None
+        return given
+
+    @field_validator("workers_told")
+    @classmethod
+    def _in_the_past(cls, given: date | None) -> date | None:
+        if given is not None and given > (datetime.now(UTC) + timedelta(hours=14)).date():
+            raise ValueError(f"{given} is in the future")  # everywhere on Earth
+        return given
+
+    @model_validator(mode="after")
+    def _as_the_policy_asks(self) -> Self:
+        if self.profile is not None:
+            refusals = list(self.profile.refusals(self.__dict__))
+            if refusals:
+                raise ValueError("; ".join(refusals))
+        return self
+
+    @property
+    def profile(self) -> Profile | None:
+        """The policy profile in force."""
+        return None if self.policy is None else load_policy(self.policy)
+
     @property
     def restrictions(self) -> Restrictions:
-        """The parsed ``restricted_outputs``."""
-        return parse_restrictions(self.restricted_outputs)
+        """The parsed ``restricted_outputs``, and what the policy restricts everywhere."""
+        own = parse_restrictions(self.restricted_outputs)
+        return own if self.profile is None else own.and_everywhere(self.profile.restricted)
 
     def window_of(self, bundle: tuple[int, int]) -> WindowPolicy:
         """The windows of a bundle that supports so many turns before and after."""

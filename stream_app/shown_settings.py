@@ -16,7 +16,8 @@ MASKED = "********"
 class ShownSetting(Struct, frozen=True):
     """One setting. ``value``: empty if it is not set; secrets are masked.
 
-    ``source``: ``environment``, ``file`` (of a secret), ``command`` (set by it) or ``default``.
+    ``source``: ``environment``, ``file`` (of a secret), ``policy``, ``command`` (set by it) or
+    ``default``.
     """
 
     variable: str
@@ -30,7 +31,9 @@ def shown_settings(settings: Settings) -> Iterator[ShownSetting]:
     for name, info in Settings.model_fields.items():
         value = _shown(name, getattr(settings, name))
         variable = f"RAPPORT_{name.upper()}"
-        source = _source(variable) if name in settings.model_fields_set else "default"
+        by_policy = settings.profile.values if settings.profile else {}
+        otherwise = "policy" if name in by_policy else "command"
+        source = _source(variable, otherwise) if name in settings.model_fields_set else "default"
         yield ShownSetting(variable, value, info.description or "", source)
     for name, variable in secret_files.variables(Settings).items():
         holds = f"File that holds RAPPORT_{name.upper()}"
@@ -38,10 +41,10 @@ def shown_settings(settings: Settings) -> Iterator[ShownSetting]:
         yield ShownSetting(variable, value, holds, "environment" if value else "default")
 
 
-def _source(variable: str) -> str:
+def _source(variable: str, otherwise: str) -> str:
     if variable in {name.upper() for name in os.environ}:
         return "environment"
-    return "file" if os.environ.get(f"{variable}_FILE") else "command"
+    return "file" if os.environ.get(f"{variable}_FILE") else otherwise
 
 
 def _shown(name: str, value: object) -> str:

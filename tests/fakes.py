@@ -219,6 +219,13 @@ def outcome(session: str = "s", **changes: Any) -> bytes:
     return json.dumps({**body, "occurred_at": at, **changes}).encode()
 
 
+def questionnaire(session: str = "s", **changes: Any) -> bytes:
+    """A PHQ-9 as JSON."""
+    at = (START + timedelta(hours=2)).isoformat()
+    body = {"type": "questionnaire", "session_id": session, "instrument": "phq-9"}
+    return json.dumps({**body, "items": [1] * 9, "occurred_at": at, **changes}).encode()
+
+
 def received(log: list[bytes], first_offset: int = 0) -> list[Received]:
     """Events as received from the log."""
     return [one(raw, first_offset + i) for i, raw in enumerate(log)]

@@ -35,4 +35,7 @@ FIELDS: Final = {
     "turn_edit": ("session_id", "seq", "turn_id", "text", "occurred_at", "type"),
     "turn_delete": ("session_id", "seq", "turn_id", "occurred_at", "type"),
     "outcome": ("session_id", "kind", "occurred_at", "value", "seq", "outcome_id", "type"),
+    "questionnaire": (
+        *("session_id", "instrument", "items", "occurred_at", "questionnaire_id", "type"),
+    ),
 }

@@ -38,6 +38,7 @@ from stream_app.store.accounts.sign_in_throttle import SignInThrottle
 from stream_app.store.alerts import rule_sources
 from stream_app.store.alerts.rule_sources import AdoptedRules, RuleFile, RuleSource
 from stream_app.store.database.secrets import MASTER_KEY, PSEUDONYM_KEY
+from stream_app.store.lifecycle import restricted
 from stream_app.store.stream.baselines import StoredBaselines
 from stream_app.store.stream.repository import Store, open_store
 from stream_app.tracing.port import OFF, Tracing
@@ -411,6 +412,8 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
     opened = store(settings, *pool)
     opened.redactor = redactor(settings)
     opened.load_privacy(settings.redact)
+    for _ in restricted.remove(opened, settings.restrictions):
+        pass  # before a page can show what was stored earlier
     kafka = client_options(settings)
     hub = Hub()
     live_topics = [settings.turn_score_topic, settings.session_score_topic, settings.alert_topic]

@@ -86,7 +86,8 @@ def main() -> None:
             raise
         for error in problem.errors():
             name = "_".join(str(part) for part in error["loc"]).upper()
-            typer.echo(f"RAPPORT_{name}: {error['msg']}", err=True)
+            what = error["msg"].removeprefix("Value error, ")
+            typer.echo(f"RAPPORT_{name}: {what}" if name else f"rapport: {what}", err=True)
         raise SystemExit(2) from None
     except ModuleNotFoundError as problem:
         missing = extras.explained(problem)

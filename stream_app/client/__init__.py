@@ -8,7 +8,16 @@ from stream_app.client.answers import EventResult, Session, TurnScores
 from stream_app.client.async_client import AsyncRapportClient
 from stream_app.client.batching import Batching
 from stream_app.client.errors import ClientError, EventsNotSent, RequestRefused, ServiceUnavailable
-from stream_app.client.events import NewTurn, consent, delete, edit, end, outcome, turn
+from stream_app.client.events import (
+    NewTurn,
+    consent,
+    delete,
+    edit,
+    end,
+    outcome,
+    questionnaire,
+    turn,
+)
 from stream_app.client.requests import Retries
 from stream_app.client.sync_client import RapportClient
 
@@ -32,6 +41,7 @@ __all__ = [
     "end",
     "events",
     "outcome",
+    "questionnaire",
     "sync_client",
     "turn",
 ]

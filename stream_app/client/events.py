@@ -1,6 +1,6 @@
 """Events to send. Times default to now; turns need no number."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from stream_app.contracts.events import (
     Identifier,
     Outcome,
     OutcomeKind,
+    Questionnaire,
     Seq,
     SessionEnd,
     Timestamp,
@@ -25,6 +26,7 @@ from stream_app.contracts.events import (
     WireRole,
     WordingVersion,
 )
+from stream_app.contracts.questionnaires import Instrument
 
 
 class NewTurn(
@@ -55,7 +57,7 @@ class NewTurn(
     addressee: Identifier | None = None
 
 
-Sendable = NewTurn | Turn | SessionEnd | Outcome | Consent | TurnEdit | TurnDelete
+Sendable = NewTurn | Turn | SessionEnd | Outcome | Consent | Questionnaire | TurnEdit | TurnDelete
 
 
 def turn(
@@ -115,6 +117,24 @@ def end(
     """The end of a session."""
     at = occurred_at or datetime.now(UTC)
     return SessionEnd(session_id=session_id, reason=reason, occurred_at=at)
+
+
+def questionnaire(
+    session_id: str,
+    instrument: str,
+    items: Sequence[float | None],
+    *,
+    occurred_at: datetime | None = None,
+    questionnaire_id: str | None = None,
+) -> Questionnaire:
+    """A questionnaire (phq-9, gad-7, session-rating, care) that the session's client filled in."""
+    return Questionnaire(
+        session_id=session_id,
+        instrument=Instrument(instrument),
+        items=list(items),
+        occurred_at=occurred_at or datetime.now(UTC),
+        questionnaire_id=questionnaire_id,
+    )
 
 
 def outcome(

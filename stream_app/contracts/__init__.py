@@ -13,6 +13,7 @@ __all__ = [
     "json_bytes",
     "numbering",
     "plausible",
+    "questionnaires",
     "schema",
     "score_layout",
     "scores",

@@ -29,9 +29,17 @@ class Topic(Struct, frozen=True):
 TOPICS: Final = (
     Topic(
         "turns",
-        "Turns, their edits and deletions, ends, outcomes and consent records of all sessions. "
-        "Key: the session id.",
-        ("turn", "session_end", "outcome", "consent", "turn_edit", "turn_delete"),
+        "Turns, their edits and deletions, ends, outcomes, questionnaires and consent records of "
+        "all sessions. Key: the session id.",
+        (
+            "turn",
+            "session_end",
+            "outcome",
+            "consent",
+            "questionnaire",
+            "turn_edit",
+            "turn_delete",
+        ),
         read=True,
     ),
     Topic(

@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from stream_app.contracts import surrogates
 from stream_app.contracts.json_bytes import without_mark
+from stream_app.contracts.questionnaires import Instrument, fault
 from stream_app.errors import ContractError
 
 MAX_EVENT_BYTES: Final = 64 * 1024
@@ -289,8 +290,26 @@ class TurnDelete(Struct, frozen=True, tag_field="type", tag="turn_delete", kw_on
     turn_id: Identifier | None = None
 
 
+class Questionnaire(Struct, frozen=True, tag_field="type", tag="questionnaire", kw_only=True):
+    """A questionnaire that the client of a session filled in; no score rests on it."""
+
+    session_id: Identifier
+    instrument: Instrument
+    items: Annotated[
+        list[Annotated[float, Meta(ge=0, le=10)] | None],
+        Meta(
+            min_length=4,
+            max_length=10,
+            description="Answers in the order of the items: phq-9 nine of 0-3, gad-7 seven of 0-3, "
+            "session-rating four of 0-10, care ten of 1-5 (null: does not apply, at most two)",
+        ),
+    ]
+    occurred_at: Timestamp
+    questionnaire_id: Identifier | None = None
+
+
 Revision = TurnEdit | TurnDelete
-Event = Turn | SessionEnd | Outcome | Consent | TurnEdit | TurnDelete
+Event = Turn | SessionEnd | Outcome | Consent | Questionnaire | TurnEdit | TurnDelete
 
 
 class _OfSession(msgspec.Struct):
@@ -395,6 +414,15 @@ def _check(raw: bytes, event: Event) -> None:
         raise ContractError(
             "schema", "a time outside the years 1 to 9999 in UTC - at `$.occurred_at`"
         ) from None
+    _check_content(event)
+    if any(b'"%s"' % name.encode() in raw for name in _FORBIDDEN_MEDIA):
+        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+        if found := sorted(_FORBIDDEN_MEDIA & fields.keys()):
+            raise ContractError("media", f"text only: the field `{found[0]}` is refused")
+
+
+def _check_content(event: Event) -> None:
+    """What the text, the items or the value of an event may be."""
     match event:
         case Turn() | TurnEdit() if not event.text.strip():
             raise ContractError("empty-text", "the text of the turn is empty")
@@ -402,14 +430,13 @@ def _check(raw: bytes, event: Event) -> None:
             raise ContractError("schema", "name the turn by `seq` or `turn_id` - at `$.seq`")
         case Consent(status=status, purposes=[_, *_]) if status is not ConsentStatus.GIVEN:
             raise ContractError("schema", "only given consent has purposes - at `$.purposes`")
+        case Questionnaire(instrument=instrument, items=items):
+            if (problem := fault(instrument, items)) is not None:
+                raise ContractError("schema", f"{problem} - at `$.items`")
         case Outcome(kind=OutcomeKind.RATING, value=value) if not 1.0 <= value <= 5.0:
             raise ContractError("schema", "a rating is outside 1-5 - at `$.value`")
         case _:
             pass
-    if any(b'"%s"' % name.encode() in raw for name in _FORBIDDEN_MEDIA):
-        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-        if found := sorted(_FORBIDDEN_MEDIA & fields.keys()):
-            raise ContractError("media", f"text only: the field `{found[0]}` is refused")
 
 
 def _strings(event: Event) -> list[str]:
@@ -444,8 +471,8 @@ def _validation_error(problem: msgspec.ValidationError) -> ContractError:
         message = f"an unknown value{_valid_values(path)} - at `{path}`"
     elif message.startswith("Invalid value"):
         message = (
-            "the event's type is not one of turn, session_end, outcome, consent, turn_edit, "
-            "turn_delete - at `$.type`"
+            "the event's type is not one of turn, session_end, outcome, consent, questionnaire, "
+            "turn_edit, turn_delete - at `$.type`"
         )
     elif message.startswith("Object contains unknown field"):
         message = "an unknown field"

@@ -19,6 +19,7 @@ MESSAGES: Final[dict[str, type[msgspec.Struct]]] = {
     "session_end": events.SessionEnd,
     "outcome": events.Outcome,
     "consent": events.Consent,
+    "questionnaire": events.Questionnaire,
     "turn_edit": events.TurnEdit,
     "turn_delete": events.TurnDelete,
     "turn_score": scores.TurnScore,

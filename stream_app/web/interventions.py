@@ -10,6 +10,7 @@ from stream_app.store.alerts import interventions
 from stream_app.store.alerts.interventions import InterventionRead
 from stream_app.store.sessions.routing import SessionRouting, read_routing
 from stream_app.web.services import Services
+from stream_app.work import acting
 
 
 def intervene(
@@ -24,8 +25,12 @@ def intervene(
 
     Raises:
         NotFound: the session or the alert does not exist in the person's scope.
-        StateConflict: see ``store.interventions.intervene``.
+        StateConflict: the policy does not allow it (``web.acting``), or see
+            ``store.interventions.intervene``.
     """
+    if kind is not InterventionKind.HAND_BACK:
+        acting.check_allowed(services)
+        acting.check_session_read(services, person, session_id)
     new = interventions.intervene(
         services.store, person.scope, session_id, kind, person.name, text, episode_id
     )

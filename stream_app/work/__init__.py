@@ -6,6 +6,7 @@ API, console and command line call the same functions.
 __all__ = [
     "access_log",
     "account_changes",
+    "acting",
     "bundle_folders",
     "desk",
     "goal_progress",

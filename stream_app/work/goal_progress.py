@@ -16,6 +16,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from stream_app.analytics.views.rollup_source import SCALE
+from stream_app.findings.offered_measures import offered
 from stream_app.findings.trends import MIN_SESSIONS, difference, interval
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
@@ -28,6 +29,7 @@ from stream_app.store.sessions.scored_turns import InvalidJudgement, NotFound
 from stream_app.store.work import coaching_goals, development
 from stream_app.store.work.coaching_goals import Goal
 from stream_app.store.work.development import MeasuredSession
+from stream_app.work import acting
 from stream_app.work.desk import Desk
 
 FEWEST_DAYS: Final = 28
@@ -119,13 +121,17 @@ def add(
     Raises:
         NotFound: there is no such counsellor.
         InvalidJudgement: there is no such measure, or the goal ends before it starts.
+        StateConflict: the policy does not allow it (``work.acting``).
     """
+    acting.check_allowed(desk)
     if counsellors.one(desk.store, person.scope, counsellor) is None:
         raise NotFound("no such counsellor")
-    if measure not in ROLLED_UP:
-        raise InvalidJudgement(f"the measures are {', '.join(ROLLED_UP)}")
+    measures = [name for name in offered(desk.settings) if name in ROLLED_UP]
+    if measure not in measures:
+        raise InvalidJudgement(f"the measures are {', '.join(measures)}")
     if ends_on <= starts_on:
         raise InvalidJudgement("a goal ends after it starts")
+    acting.check_counsellor_read(desk, person, counsellor)
     record_read(desk, person, counsellor)
     return coaching_goals.add(
         desk.store, person, counsellor, measure, text, starts_on, ends_on, target

@@ -25,6 +25,7 @@ from stream_app.store.sessions.scored_turns import NotFound
 from stream_app.store.sessions.sessions import SessionCard
 from stream_app.store.work import proposals, reviews
 from stream_app.store.work.reviews import Answer, Content, NewReview, Origin, Review, ReviewComment
+from stream_app.work import acting
 from stream_app.work.desk import Desk
 
 
@@ -192,11 +193,13 @@ def save(
 
     Raises:
         NotFound: it does not exist, or is somebody else's.
-        StateConflict: it is signed off.
+        StateConflict: it is signed off, or the reviewer has not read the session (``work.acting``).
         InvalidJudgement: there is no such criterion or step, or, to sign, an answer is missing.
     """
     review = _own(desk, person, review_id)
     auto = review.scorecard.fill(_measures(desk, person, review))
+    if sign:
+        acting.check_session_read(desk, person, review.session_id)
     store = reviews.sign_off if sign else reviews.save_answers
     store(desk.store, review, values, auto)
 

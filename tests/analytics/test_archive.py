@@ -19,6 +19,7 @@ from stream_app.store.stream import withdrawal
 from stream_app.store.stream.repository import Store
 from tests.analytics import archiving
 from tests.analytics.archiving import BEFORE, NOW, SESSIONS, facts, fill, move
+from tests.fakes import questionnaire
 from tests.store import batches
 from tests.store.reading import rows
 
@@ -116,6 +117,14 @@ def test_text_open_sessions_and_peoples_judgements_stay(store: Store, folder: Pa
         )
     assert move(store, folder) == []
     assert archived.count(store) == 0
+
+
+def test_sessions_with_a_questionnaire_stay(store: Store, folder: Path) -> None:
+    log = archiving.session(0, "2026-01-02")
+    store.commit(batches.process([*log, questionnaire("session 0")]))
+    with store.transaction() as connection:
+        connection.execute(sa.update(tables.turns).values(text=None))
+    assert move(store, folder) == []
 
 
 def test_held_and_withdrawn_sessions_stay(store: Store, folder: Path) -> None:

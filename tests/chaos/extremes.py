@@ -68,6 +68,13 @@ def _around(name: str, kind: str, changes: dict[str, Any], fault: str) -> Log:
             "value": 4.0,
             "occurred_at": START.isoformat(),
         },
+        "questionnaire": {
+            "type": "questionnaire",
+            "session_id": name,
+            "instrument": "gad-7",
+            "items": [1] * 7,
+            "occurred_at": START.isoformat(),
+        },
     }
     value = json.dumps({**events[kind], **changes}).encode("utf-8", "surrogatepass")
     return _between(name, Sent(key_of(value), value, fault))

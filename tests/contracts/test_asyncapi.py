@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.contracts import asyncapi, schema
 from stream_app.settings import Settings
-from tests.fakes import consent, delete, edit, end, outcome, turn
+from tests.fakes import consent, delete, edit, end, outcome, questionnaire, turn
 
 DOCUMENT = asyncapi.build()
 
@@ -60,6 +60,7 @@ def test_every_reference_resolves() -> None:
         ("turn", turn()),
         ("session_end", end()),
         ("outcome", outcome()),
+        ("questionnaire", questionnaire()),
         ("consent", consent("given")),
         ("turn_edit", edit()),
         ("turn_delete", delete()),

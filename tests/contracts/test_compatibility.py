@@ -14,7 +14,10 @@ import pytest
 from stream_app.contracts import schema
 
 RELEASED = sorted(Path(__file__).parent.glob("released/*/*.json"))
-INCOMING = ("turn", "session_end", "outcome", "consent", "turn_edit", "turn_delete")
+INCOMING = (
+    *("turn", "session_end", "outcome", "consent", "questionnaire"),
+    *("turn_edit", "turn_delete"),
+)
 
 
 def fields(

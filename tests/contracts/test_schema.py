@@ -12,7 +12,7 @@ from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.core.session.environment import Policy
 from stream_app.errors import ContractError
-from tests.fakes import FakeScorer, delete, edit, end, outcome, received, turn
+from tests.fakes import FakeScorer, delete, edit, end, outcome, questionnaire, received, turn
 from tests.rule_texts import EAGER
 
 
@@ -51,6 +51,10 @@ def test_the_schema_file_is_a_valid_schema(name: str) -> None:
         ("outcome", outcome()),
         ("outcome", outcome(kind="sneeze")),
         ("outcome", outcome(seq=-1)),
+        ("questionnaire", questionnaire()),
+        ("questionnaire", questionnaire(instrument="mood")),
+        ("questionnaire", questionnaire(items=[11] * 9)),
+        ("questionnaire", questionnaire(items=[1] * 3)),
     ],
 )
 def test_schema_and_decoder_agree(name: str, raw: bytes) -> None:

@@ -54,6 +54,12 @@ def outcome(**changes: Any) -> bytes:
     return json.dumps({**event, "occurred_at": "2026-01-05T11:05:00Z", **changes}).encode()
 
 
+def questionnaire(**changes: Any) -> bytes:
+    """A GAD-7."""
+    event = {"type": "questionnaire", "session_id": "s", "instrument": "gad-7", "items": [1] * 7}
+    return json.dumps({**event, "occurred_at": "2026-01-05T11:10:00Z", **changes}).encode()
+
+
 def consent(status: str = "given", **changes: Any) -> bytes:
     """A consent record."""
     event = {"type": "consent", "session_id": "s", "status": status}

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from stream_app.contracts.events import Consent, Outcome, SessionEnd, Turn
+from stream_app.contracts.events import Consent, Outcome, Questionnaire, SessionEnd, Turn
 from stream_app.store.database import tables
 from stream_app.store.stream.repository import Store
 from tests.store import batches
@@ -18,6 +18,7 @@ NAMES = {
     "turn_id",
     "outcome_id",
     "consent_id",
+    "questionnaire_id",
     "speaker_id",
     "channel",
     "team",
@@ -31,6 +32,7 @@ NEEDED: dict[type[msgspec.Struct], bytes] = {
     SessionEnd: batches.end(),
     Outcome: batches.outcome(),
     Consent: batches.consent(),
+    Questionnaire: batches.questionnaire(),
 }
 
 

@@ -29,7 +29,7 @@ from stream_app.worker.batches.processor import BatchProcessor, SessionCache
 from tests.fakes import FakeScorer, delete, edit
 from tests.hostile_values import FIELDS, FLOATS, OTHERS, REDACTED, TEXTS, TIMES, WHOLE
 from tests.rule_texts import ALL, rule_text, rules_of
-from tests.store.batches import end, outcome, prepare, turn
+from tests.store.batches import end, outcome, prepare, questionnaire, turn
 from tests.store.databases import open_store
 from tests.store.reading import rows
 from tests.worker.processors import TOPICS, processor, records
@@ -255,6 +255,7 @@ MAKERS = {
     "turn_delete": delete,
     "session_end": end,
     "outcome": outcome,
+    "questionnaire": questionnaire,
 }
 
 

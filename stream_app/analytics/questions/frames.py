@@ -6,7 +6,7 @@ bundles appears once, under the bundle that was introduced last. Speakers are ps
 is read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,9 +19,10 @@ import sqlalchemy as sa
 from stream_app.analytics.archive import fact_reader
 from stream_app.analytics.archive.fact_reader import Facts
 from stream_app.analytics.questions import head_labels
-from stream_app.analytics.views.heads import fields
+from stream_app.analytics.views.heads import Field, fields
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, TOTAL, SessionStatus, Stage
+from stream_app.core.session.restrictions import NOTHING, Outputs
 from stream_app.store.database.tables import (
     archived_sessions,
     bundles,
@@ -167,11 +168,13 @@ def read(
     with_turns: bool = True,
     with_heads: bool = False,
     archive: Path | None = None,
+    restricted: Outputs = NOTHING,
 ) -> Frames:
     """Ended sessions that began within [since, until), with what belongs to them.
 
     ``with_heads``: all heads of the turns and not only levels, which takes several times as long.
-    ``archive``: the folder of archived months.
+    ``archive``: the folder of archived months. ``restricted``: outputs that are left out, although
+    an archived month may have them.
 
     Raises:
         ArchiveError: archived sessions are meant, and their files are not there.
@@ -180,8 +183,9 @@ def read(
     ids = sa.select(session_scores.c.session_id).where(*within)
     with fact_reader.opened(store, archive) as facts:
         facts.choose_archived(_archived_within(scope, since, until))
-        found = _sessions(facts, ids, scope)
-        said = _turns(facts, ids, whole=with_heads) if with_turns else _empty(TURN_COLUMNS)
+        found = _sessions(facts, ids, scope, restricted)
+        heads = _heads(facts, restricted) if with_heads else []
+        said = _turns(facts, ids, heads) if with_turns else _empty(TURN_COLUMNS)
         raised = _alerts(facts, ids)
         judged = _outcomes(facts, ids)
         rated = _ratings(facts.connection, ids)
@@ -245,11 +249,11 @@ def _bundle_order(connection: sa.Connection) -> dict[str, int]:
     return {name: place for place, name in enumerate(connection.scalars(query))}
 
 
-def _sessions(facts: Facts, ids: sa.Select[Any], scope: Scope) -> pd.DataFrame:
+def _sessions(facts: Facts, ids: sa.Select[Any], scope: Scope, restricted: Outputs) -> pd.DataFrame:
     risks = [
         column.name
         for column in facts.views["fact_session"].columns
-        if column.name.startswith(_OUTCOME_RISK)
+        if column.name.startswith(_OUTCOME_RISK) and not restricted
     ]
     names = [*_OF_SESSION, *risks]
     facts.load("fact_session", _chosen(ids) & (sa.column("status") != OPEN), names)
@@ -308,10 +312,14 @@ def _joined(connection: sa.Connection, scope: Scope) -> dict[str, datetime]:
     return found
 
 
-def _turns(facts: Facts, ids: sa.Select[Any], *, whole: bool) -> pd.DataFrame:
+def _heads(facts: Facts, restricted: Outputs) -> list[Field]:
+    dropped = {dimension.value for dimension in restricted}
+    known = fields(facts.manifests(), facts.dialect)
+    return [field for field in known if field.dimension not in dropped]
+
+
+def _turns(facts: Facts, ids: sa.Select[Any], heads: Sequence[Field]) -> pd.DataFrame:
     plain = [*TURN_COLUMNS, "stage", "late"]
-    manifests = facts.manifests()
-    heads = fields(manifests, facts.dialect) if whole else []
     facts.load("fact_turn", _chosen(ids), [*plain, *head_labels.needed(heads)])
     frame = facts.query(
         f"SELECT * FROM fact_turn WHERE stage = '{Stage.FINAL.value}' AND NOT late "
@@ -321,9 +329,10 @@ def _turns(facts: Facts, ids: sa.Select[Any], *, whole: bool) -> pd.DataFrame:
     frame[numbers] = frame[numbers].astype(float)
     frame["occurred_at"] = pd.to_datetime(frame["occurred_at"], utc=True)
     found = _text_as_objects(frame[list(TURN_COLUMNS)].copy())
-    if not whole:
+    if not heads:
         return found
-    return found.join(head_labels.of(frame, heads, head_labels.other_labels(manifests)))
+    others = head_labels.other_labels(facts.manifests())
+    return found.join(head_labels.of(frame, heads, others))
 
 
 def _alerts(facts: Facts, ids: sa.Select[Any]) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from stream_app.analytics.questions.attributes import NotEnabled
 from stream_app.analytics.questions.frames import Frames
 from stream_app.analytics.questions.over_time import Activity
 from stream_app.analytics.questions.result import Analysis, Context
+from stream_app.core.session.restrictions import NOTHING, Outputs
 from stream_app.store.sessions.scope import ALL_SESSIONS, Scope
 from stream_app.store.stream.repository import Store
 
@@ -43,6 +44,7 @@ class Asked:
             compared with it.
         attributes: self-declared, by pseudonym; None: not configured.
         archive: the folder of archived months.
+        restricted: outputs that are not read; archived months may still have them.
     """
 
     scope: Scope = ALL_SESSIONS
@@ -56,6 +58,7 @@ class Asked:
     trained: str | None = None
     attributes: Mapping[str, str] | None = None
     archive: Path | None = None
+    restricted: Outputs = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,7 @@ def answer(store: Store, name: str, asked: Asked, agreement: Agreement = lambda 
         with_turns=question.turns,
         with_heads=question.heads,
         archive=asked.archive,
+        restricted=asked.restricted,
     )
     known = sorted(set(found.sessions["bundle"]))
     context = Context(_day(asked.since), _day(asked.until), tuple(agreement(known)))

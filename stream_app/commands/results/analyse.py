@@ -28,7 +28,8 @@ def run(settings: Settings, question: str, asked: Asked) -> Analysis:
     """Answer a question from the database and the archive."""
     record_read(settings, AuditAction.READ_STATISTICS, f"analyse {question}")
     store = bootstrap.read_store(settings)
-    asked = replace(asked, archive=settings.archive)
+    restricted = settings.restrictions.everywhere
+    asked = replace(asked, archive=settings.archive, restricted=restricted)
     try:
         file = settings.self_declared_attributes
         if file is not None:

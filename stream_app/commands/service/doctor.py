@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from sqlalchemy.exc import ArgumentError
 from stream_app import __version__, bootstrap, extras, setting_names
 from stream_app.analytics.views import schema as reporting
 from stream_app.bootstrap import notifier_process
-from stream_app.core.measures.heads import Head
-from stream_app.core.measures.intents import IntentSet
+from stream_app.core.rules.rules import RuleSet
+from stream_app.core.session.restrictions import variables_of
 from stream_app.errors import RapportError
 from stream_app.inference import bundle as bundles
 from stream_app.inference import intent_files
@@ -59,6 +59,7 @@ def run_checks(settings: Settings) -> Iterator[Finding]:
     yield Finding("version", True, f"rapport {__version__}, Python {sys.version.split()[0]}")
     for name, check in (
         ("settings", _settings),
+        ("policy", _policy),
         ("bundle", _bundle),
         ("routes", _routes),
         ("rules", _rules),
@@ -96,6 +97,21 @@ def _settings(_: Settings) -> str:
     return "every RAPPORT_ variable is a setting"
 
 
+def _policy(settings: Settings) -> str:
+    """The profile in force, what it switches, and which rules it keeps from firing."""
+    profile = settings.profile
+    if profile is None:
+        return "no profile is in force: RAPPORT_POLICY is not set"
+    restricted = variables_of(profile.restricted)
+    silent = [
+        rule.name
+        for rule in _loaded_rules(settings)[1].rules
+        if any(name.startswith(restricted) for name in rule.when.names)
+    ]
+    rules = f"; these rules cannot fire: {', '.join(silent)}" if silent else ""
+    return f"{profile.name} ({profile.title}): {profile.headline}; {profile.bounds}{rules}"
+
+
 def _bundle(settings: Settings) -> str:
     bundle = bootstrap.bundle(settings)
     heads = ", ".join(head.name for head in bundle.manifest.heads)
@@ -121,21 +137,24 @@ def _routes(settings: Settings) -> str:
 
 
 def _rules(settings: Settings) -> str:
+    source, rules = _loaded_rules(settings)
+    names = ", ".join(rule.name for rule in rules.rules) or "none"
+    return f"{source}, digest {rules.digest}: {names}"
+
+
+def _loaded_rules(settings: Settings) -> tuple[str, RuleSet]:
+    """The rules in force, and where they come from."""
     heads = bundles.load(settings.bundle).manifest.heads
+    known = intent_files.load(settings.intents)
     if settings.rules_source is RulesSource.FILE:
-        return _rules_of(RuleFile(settings.rules), heads, intent_files.load(settings.intents))
+        source: RuleSource = RuleFile(settings.rules)
+        return source.read().name, rule_sources.load(source, heads, known)
     store = bootstrap.store(settings)
     try:
         source = bootstrap.rule_source(settings, store)
-        return _rules_of(source, heads, intent_files.load(settings.intents))
+        return source.read().name, rule_sources.load(source, heads, known)
     finally:
         store.close()
-
-
-def _rules_of(source: RuleSource, heads: Sequence[Head], known: IntentSet) -> str:
-    rules = rule_sources.load(source, heads, known)
-    names = ", ".join(rule.name for rule in rules.rules) or "none"
-    return f"{source.read().name}, digest {rules.digest}: {names}"
 
 
 def _provider(settings: Settings) -> str:

@@ -13,6 +13,7 @@ __all__ = [
     "miti",
     "outcomes",
     "perceived",
+    "reliable_change",
     "reporting_months",
     "suppression",
     "turn_evidence",

@@ -13,6 +13,7 @@ from stream_app.contracts.events import (
     CLOSES_GAP,
     Event,
     Outcome,
+    Questionnaire,
     Revision,
     Turn,
     TurnDelete,
@@ -431,6 +432,8 @@ def _kept(
         return [ToEncode(event, accepted.turn, received.encoding, bundle)]
     if isinstance(event, Outcome) and accepted.fate is Fate.OUTCOME:
         result.outcomes.append(event)
+    if isinstance(event, Questionnaire) and accepted.fate is Fate.OUTCOME:
+        result.questionnaires.append(event)
     return []
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
-from stream_app.contracts.events import Outcome, Role, Turn
+from stream_app.contracts.events import Outcome, Questionnaire, Role, Turn
 from stream_app.contracts.scores import (
     Alert,
     DeadLetter,
@@ -96,6 +96,7 @@ class BatchResult(Struct):
     consents: list[ConsentRecord] = field(default_factory=list)
     dead_letters: list[SetAside] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    questionnaires: list[Questionnaire] = field(default_factory=list)
     shadow_scores: list[ShadowScore] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
     revised: Revised | None = None

@@ -30,6 +30,10 @@ class Restrictions(Struct, frozen=True):
     by_domain: dict[str, Outputs] = field(default_factory=dict)
     by_channel: dict[str, Outputs] = field(default_factory=dict)
 
+    def and_everywhere(self, outputs: Outputs) -> "Restrictions":
+        """These, and outputs that are restricted in all sessions."""
+        return structs.replace(self, everywhere=self.everywhere | outputs)
+
     def of(self, domain: str | None, channel: str | None, team: str | None) -> Outputs:
         """What is restricted in a session.
 
@@ -51,6 +55,23 @@ class Restrictions(Struct, frozen=True):
 
 
 NO_RESTRICTIONS: Final = Restrictions()
+_VARIABLES: Final = {
+    Dimension.CLIENT: (
+        *("client.", "outcome.", "waiting_distress"),
+        *("crisis_language", "client_turns_since_crisis", "intent."),
+    ),
+    Dimension.PERCEIVED: ("perceived.", "outcome."),
+}
+"""How the names of rule variables begin that are computed from an output."""
+
+
+def variables_of(restricted: Outputs) -> tuple[str, ...]:
+    """How the names of the rule variables begin that such sessions lack.
+
+    >>> variables_of(frozenset({Dimension.PERCEIVED}))
+    ('perceived.', 'outcome.')
+    """
+    return tuple(prefix for each in restricted for prefix in _VARIABLES.get(each, ()))
 
 
 def parse_restrictions(text: str) -> Restrictions:

@@ -19,6 +19,7 @@ from msgspec import Struct, structs
 from stream_app.contracts.events import (
     Consent,
     Outcome,
+    Questionnaire,
     Role,
     SessionEnd,
     Turn,
@@ -94,7 +95,7 @@ class ToEnd(Struct, frozen=True):
 
 
 Step = ToScore | ToEnd
-Conversed = Turn | SessionEnd | Outcome | Consent
+Conversed = Turn | SessionEnd | Outcome | Consent | Questionnaire
 """Events that add to a session."""
 
 
@@ -174,7 +175,7 @@ class Session:
                 return self._accept_turn(event, unscored, language)
             case SessionEnd():
                 return self.end(event)
-            case Outcome():
+            case Outcome() | Questionnaire():
                 return Accepted(Fate.WITHHELD if self._withholds(event) else Fate.OUTCOME)
             case Consent():
                 return self._accept_consent(event)
@@ -463,7 +464,7 @@ class Session:
     def _is_covered(self) -> bool:
         return self._env.policy.covers(self.state.consent)
 
-    def _withholds(self, outcome: Outcome) -> bool:
+    def _withholds(self, outcome: Outcome | Questionnaire) -> bool:
         """Whether to withhold an outcome; once withheld, it stays so when the log is read again."""
         withheld = self.state.withheld_outcomes
         checksum = zlib.crc32(msgspec.json.encode(outcome))

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import RowMapping
 
-from stream_app.contracts.events import Outcome, utc
+from stream_app.contracts.events import Outcome, Questionnaire, utc
 from stream_app.contracts.scores import MECHANISMS, Alert, SessionScore, SessionStatus, TurnScore
 from stream_app.core.session.batch import StoredTurn
 from stream_app.core.session.consent import ConsentRecord
@@ -18,6 +18,7 @@ from stream_app.store.database.privacy import Privacy
 
 Row = dict[str, Any]
 OUTCOME_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:outcome")
+QUESTIONNAIRE_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:questionnaire")
 CONSENT_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:consent")
 
 
@@ -160,6 +161,19 @@ def stored_alert(row: RowMapping) -> Alert:
     """The alert transition of a row."""
     names = Alert.__struct_fields__
     return msgspec.convert({"type": "alert", **{name: row[name] for name in names}}, Alert)
+
+
+def questionnaire_row(given: Questionnaire) -> Row:
+    """A questionnaire; without an id it gets a UUIDv5 derived from its content."""
+    content = f"{given.session_id}/{given.instrument.value}/{utc(given.occurred_at)}"
+    return {
+        "questionnaire_id": given.questionnaire_id
+        or str(uuid.uuid5(QUESTIONNAIRE_NAMESPACE, content)),
+        "session_id": given.session_id,
+        "instrument": given.instrument.value,
+        "items": given.items,
+        "occurred_at": utc(given.occurred_at),
+    }
 
 
 def outcome_row(outcome: Outcome) -> Row:

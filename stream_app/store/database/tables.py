@@ -360,6 +360,17 @@ outcomes = Table(
     Column("occurred_at", UtcDateTime, nullable=False),
 )
 
+questionnaires = Table(
+    "questionnaires",
+    metadata,
+    _id("questionnaire_id", primary_key=True),
+    _id("session_id", nullable=False, index=True),
+    Column("instrument", String(20), nullable=False),
+    Column("items", Json, nullable=False),
+    Column("occurred_at", UtcDateTime, nullable=False),
+)
+"""Answers of clients. Nothing that computes scores, measures or analyses reads this table."""
+
 log_positions = Table(
     "log_positions",
     metadata,

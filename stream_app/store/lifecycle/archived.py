@@ -302,10 +302,11 @@ def _began_in(month: date) -> tuple[sa.ColumnElement[bool], ...]:
 def _may_move() -> sa.ColumnElement[bool]:
     """Sessions that ended, are rolled up, have no text left, and were not judged or reviewed.
 
-    Nor is consent withdrawn, or a legal hold in force.
+    Nor has a client filled in a questionnaire, is consent withdrawn, or a legal hold in force.
     """
     scores, turns, own = session_scores.alias(), tables.turns.alias(), sessions.alias()
     staying = (
+        tables.questionnaires,
         tables.ratings,
         tables.disputes,
         tables.reviews,

@@ -1,7 +1,8 @@
 """Removes outputs that are restricted now from the rows that were stored before.
 
-Alerts whose values came from such outputs lose values and reason; the sessions' roll-ups are
-computed again. Runs once for each value of the setting, in small transactions.
+Of alerts whose values came from such outputs remains that there was one, and what people did about
+it; the sessions' roll-ups are computed again. Runs once for each value of the setting, in small
+transactions.
 """
 
 import hashlib
@@ -13,12 +14,22 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from stream_app.contracts.events import Role
-from stream_app.core.measures.heads import Dimension
-from stream_app.core.session.restrictions import NO_RESTRICTIONS, Outputs, Restrictions
+from stream_app.contracts.scores import Severity
+from stream_app.core.measures.heads import PERCEIVED, Dimension
+from stream_app.core.session.restrictions import (
+    NO_RESTRICTIONS,
+    Outputs,
+    Restrictions,
+    variables_of,
+)
 from stream_app.store.database.tables import (
     alerts,
     installation,
     rollup_marks,
+    rollup_means,
+    rollup_sessions,
+    rollup_turn_days,
+    rollup_turns,
     session_scores,
     sessions,
     shadow_scores,
@@ -28,15 +39,9 @@ from stream_app.store.stream.repository import Store
 
 SESSIONS_PER_BATCH: Final = 50
 DONE: Final = "restrictions"
+RULE: Final = "restricted"
+"""Replaces the name of the rule: `crisis-language` would say what was detected."""
 REASON: Final = "A policy restricts what this alert rested on."
-_PREFIXES: Final = {
-    Dimension.CLIENT: (
-        *("client.", "outcome.", "waiting_distress"),
-        *("crisis_language", "client_turns_since_crisis", "intent."),
-    ),
-    Dimension.PERCEIVED: ("perceived.", "outcome."),
-}
-"""How the names of rule variables begin that are computed from an output."""
 
 
 def remove(store: Store, restrictions: Restrictions) -> Iterator[int]:
@@ -47,6 +52,8 @@ def remove(store: Store, restrictions: Restrictions) -> Iterator[int]:
     digest = hashlib.blake2b(msgspec.json.encode(_plain(restrictions)), digest_size=16).hexdigest()
     if restrictions == NO_RESTRICTIONS or _done(store) == digest:
         return
+    if Dimension.PERCEIVED in restrictions.everywhere:
+        _remove_from_roll_ups(store)
     last = ""
     while True:
         with store.transaction() as connection:
@@ -61,6 +68,23 @@ def remove(store: Store, restrictions: Restrictions) -> Iterator[int]:
         yield len(some)
     with store.transaction() as connection:
         store.upsert(connection, installation, [{"name": DONE, "value": digest}], keep=False)
+
+
+def _remove_from_roll_ups(store: Store) -> None:
+    """Perceived measures, also of archived sessions, whose roll-ups are not computed again."""
+    with store.transaction() as connection:
+        measured = [rollup_sessions.c[name] for name in PERCEIVED]
+        some = sa.or_(*(column.is_not(None) for column in measured))
+        nothing = dict.fromkeys(PERCEIVED)
+        connection.execute(sa.update(rollup_sessions).where(some).values(nothing))
+    for table in (rollup_turns, rollup_turn_days):
+        sums = [f"{head}_{part}" for head in PERCEIVED for part in ("n", "total", "abstained")]
+        with store.transaction() as connection:
+            some = sa.or_(*(table.c[name] != 0 for name in sums))
+            connection.execute(sa.update(table).where(some).values(dict.fromkeys(sums, 0)))
+    with store.transaction() as connection:
+        of_them = rollup_means.c.measure.in_(PERCEIVED)
+        connection.execute(sa.delete(rollup_means).where(of_them))
 
 
 def _plain(restrictions: Restrictions) -> Any:
@@ -119,14 +143,30 @@ def _remove_from_turns(connection: Connection, session_id: str, restricted: Outp
 
 
 def _remove_from_alerts(connection: Connection, session_id: str, restricted: Outputs) -> None:
-    prefixes = tuple(p for each in restricted for p in _PREFIXES.get(each, ()))
-    query = sa.select(alerts.c.alert_id, alerts.c["values"]).where(
+    """All transitions of an alert: the last one often has no values of its own."""
+    prefixes = variables_of(restricted)
+    query = sa.select(alerts.c.episode_id, alerts.c["values"]).where(
         alerts.c.session_id == session_id
     )
-    for alert_id, values in connection.execute(query).all():
-        if any(name.startswith(prefixes) for name in values):
-            connection.execute(
-                sa.update(alerts)
-                .where(alerts.c.alert_id == alert_id)
-                .values(values={}, value=None, threshold=None, reason=REASON)
+    episodes = {
+        episode_id
+        for episode_id, values in connection.execute(query).all()
+        if any(name.startswith(prefixes) for name in values)
+    }
+    for episode_id in sorted(episodes):
+        connection.execute(
+            sa.update(alerts)
+            .where(alerts.c.episode_id == episode_id)
+            .values(
+                rule=RULE,
+                severity=Severity.INFO.value,
+                labels={},
+                seq=None,
+                turns=[],
+                reason=REASON,
+                values={},
+                value=None,
+                threshold=None,
+                protocol=None,
             )
+        )

@@ -177,6 +177,16 @@ def _in(table: Table) -> Callable[[Subject, Sequence[str]], Condition]:
     return lambda _, some: table.c.session_id.in_(some)
 
 
+def _of_clients(table: Table) -> Callable[[Subject, Sequence[str]], Condition]:
+    """Rows of sessions in which the person is the client."""
+
+    def condition(subject: Subject, some: Sequence[str]) -> Condition:
+        own = [each for each in some if subject.sessions.get(each) is Role.CLIENT]
+        return table.c.session_id.in_(own)
+
+    return condition
+
+
 def _named(column: sa.Column[Any]) -> Callable[[Subject], Condition]:
     """Rows with the person's pseudonym."""
     return lambda subject: column == subject.pseudonym
@@ -275,6 +285,9 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
         without=frozenset({"problem"}),
     ),
     "outcomes": Included("Likes, replies, follows and ratings", _in(tables.outcomes)),
+    "questionnaires": Included(
+        "Questionnaires that the client filled in", _of_clients(tables.questionnaires)
+    ),
     "ratings": Included(
         "People's ratings of the person's turns and of whole conversations; the person's ratings",
         _own_turns(tables.ratings),

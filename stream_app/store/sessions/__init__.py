@@ -11,6 +11,7 @@ __all__ = [
     "filter_choices",
     "history",
     "live_sessions",
+    "questionnaires",
     "recorded_sessions",
     "routing",
     "scope",

@@ -158,6 +158,11 @@ def prepare(
             (tables.alerts, [rows.alert_row(alert) for alert in result.alerts], Write.KEEP),
             (tables.outcomes, [rows.outcome_row(o) for o in result.outcomes], Write.REPLACE),
             (
+                tables.questionnaires,
+                [rows.questionnaire_row(each) for each in result.questionnaires],
+                Write.REPLACE,
+            ),
+            (
                 tables.rollup_marks,
                 [{"session_id": key, "month": None} for key in dict.fromkeys(over)],
                 Write.KEEP,

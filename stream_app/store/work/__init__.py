@@ -10,6 +10,7 @@ __all__ = [
     "judged_turns",
     "proposals",
     "ratings",
+    "readings",
     "reviews",
     "waiting_work",
 ]

@@ -109,6 +109,7 @@ def answer_question(
         trained=trained,
         attributes=declared_attributes(services.settings, services.store),
         archive=services.settings.archive,
+        restricted=services.settings.restrictions.everywhere,
     )
     try:
         with services.analyses.alone():

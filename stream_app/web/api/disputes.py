@@ -13,6 +13,7 @@ from stream_app.web.http.fields import MAX_SEQ, Identifier, Note
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import ServicesDep
 from stream_app.web.sign_in.auth import Counsellor, Reader, Supervisor, needs
+from stream_app.work import acting
 
 router = APIRouter(prefix="/disputes", tags=["disputes"])
 
@@ -77,4 +78,5 @@ def answer_dispute(
 ) -> Dispute:
     """Answer a dispute. The answer cannot be changed."""
     with as_http_errors():
+        acting.check_dispute_read(services, person, dispute_id)
         return disputes.decide(services.store, person, dispute_id, answer.decision, answer.answer)

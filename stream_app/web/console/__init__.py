@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from stream_app.web.console import admin, help_pages, rules, tour
+from stream_app.web.console import admin, help_pages, policy_page, rules, tour
 from stream_app.web.console.analytics import analyses, analytics, exports, report_page, teams
 from stream_app.web.console.error_pages import add_error_pages
 from stream_app.web.console.overviews import inbox, past_sessions, wall
@@ -52,6 +52,7 @@ PARTS = (
     exports,
     admin,
     help_pages,
+    policy_page,
     tour,
 )
 for part in PARTS:

@@ -139,10 +139,10 @@ def _http(request: Request, problem: Exception) -> Response:
     if not isinstance(problem, HTTPException):
         raise problem
     record_refusal(request, problem.status_code)
-    with_detail = (HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
-    response = error_page(
-        request, problem.status_code, problem.detail if problem.status_code in with_detail else ""
-    )
+    with_detail = (HTTPStatus.FORBIDDEN, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS)
+    says_more = problem.detail != HTTPStatus(problem.status_code).phrase
+    detail = problem.detail if says_more and problem.status_code in with_detail else ""
+    response = error_page(request, problem.status_code, detail)
     response.headers.update(problem.headers or {})
     return response
 

@@ -32,12 +32,14 @@ APPEARANCES: Final = ("auto", "light", "dark")
 
 def _page_context(request: Request) -> dict[str, Any]:
     chosen = request.cookies.get(APPEARANCE, "auto")
+    services: Services = request.app.state.services
     return {
         "appearance": chosen if chosen in APPEARANCES else "auto",
         "appearances": APPEARANCES,
         "path": request.url.path,
         "here": address_of(request) if request.method == "GET" else "/",
         "now": datetime.now(UTC),
+        "policy": services.settings.profile,
     }
 
 

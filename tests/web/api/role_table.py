@@ -173,6 +173,7 @@ PAGES: Final[dict[tuple[str, str], Row]] = {
     ("post", "/password"): Row(MEMBERS, body={}, also=frozenset({422})),
     ("get", "/"): Row(MEMBERS),
     ("get", "/live-total"): Row(MEMBERS),
+    ("get", "/policy"): Row(MEMBERS),
     ("get", "/sessions/{session_id}/card"): Row(MEMBERS, also=frozenset({204})),
     ("get", "/sessions"): Row(MEMBERS, lists=True),
     ("post", "/saved-views"): Row(MEMBERS, body={"name": "mine"}),

@@ -254,6 +254,7 @@ def _asked(services: Services, chosen: Chosen, measures: tuple[str, ...]) -> "As
         trained=chosen.trained or None,
         attributes=declared_attributes(services.settings, services.store),
         archive=services.settings.archive,
+        restricted=services.settings.restrictions.everywhere,
     )
     return asked if chosen.stay is None else replace(asked, fewest_days=chosen.stay)
 

@@ -19,6 +19,7 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.measures.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.findings.exports.files import as_file
 from stream_app.findings.exports.formats import Format
+from stream_app.findings.offered_measures import offered
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
@@ -60,6 +61,7 @@ class Chosen:
 
 
 async def _chosen(
+    services: ServicesDep,
     person: ReportReader,
     since: Annotated[Day, Query(alias="from")] = "",
     until: Annotated[Day, Query(alias="to")] = "",
@@ -68,7 +70,8 @@ async def _chosen(
     compare: Annotated[list[str] | None, Query(max_length=MOST_TEAMS)] = None,
     measure: Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))] = None,
 ) -> Chosen:
-    if not set(measure or ()) <= set(MEASURES):
+    measures = offered(services.settings)
+    if not set(measure or ()) <= set(measures):
         raise HTTPException(404)
     chosen_team = person.chosen_team(team or None)
     others = dict.fromkeys(filter(None, compare or ()))
@@ -82,7 +85,7 @@ async def _chosen(
         team=chosen_team or ALL,
         compared=tuple(each for each in others if each != chosen_team),
         cohort=cohort,
-        measures=tuple(name for name in MEASURES if name in (measure or USUAL)),
+        measures=tuple(name for name in measures if name in (measure or USUAL)),
     )
 
 
@@ -99,7 +102,9 @@ def page(
     """Show the chosen curves, each with its table."""
     services.accesses.record(person.name, AuditAction.READ_STATISTICS, "analytics")
     shown = {SESSIONS, *chosen.measures}
-    chosen = replace(chosen, measures=tuple(name for name in MEASURES if name in shown))
+    chosen = replace(
+        chosen, measures=tuple(name for name in offered(services.settings) if name in shown)
+    )
     store = services.read_store
     drawn = list(_figures(services, chosen))
     teams = teams_of(person, store)
@@ -112,7 +117,7 @@ def page(
         teams=teams,
         quarter=last_quarter(datetime.now(UTC).date(), teams),
         years=shown_curves.joining_years(store, chosen.team),
-        measures=list(MEASURES),
+        measures=list(offered(services.settings)),
         all_teams=ALL,
         every=EVERY,
         questions=ASKED,

@@ -17,6 +17,7 @@ from fastapi.responses import HTMLResponse, Response
 from stream_app.analytics.questions.result import ALL, Curve, Point
 from stream_app.analytics.questions.shown_curves import EPOCH, MEASURES, MONTHS, SESSIONS, WEEKS
 from stream_app.analytics.views.rollup_source import SCALE
+from stream_app.findings.offered_measures import offered
 from stream_app.findings.trends import MIN_SESSIONS, interval
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person
@@ -45,7 +46,6 @@ GOAL_DAYS: Final = 84
 TOO_FEW: Final = "too few sessions"
 Step = Annotated[Literal["month", "week"], Query()]
 Measures = Annotated[list[Identifier] | None, Query(max_length=len(MEASURES))]
-OFFERED: Final = tuple(name for name in MEASURES if name != SESSIONS)
 
 
 async def _asked(
@@ -98,12 +98,13 @@ def _page(
     asked: tuple[str, str, str, Sequence[str] | None],
 ) -> Response:
     since, until, by, measures = asked
-    if not set(measures or ()) <= set(OFFERED):
+    offers = [name for name in offered(services.settings) if name != SESSIONS]
+    if not set(measures or ()) <= set(offers):
         raise HTTPException(404)
     last = as_day(until) or datetime.now(UTC).date()
     first = as_day(since) or last - timedelta(days=DAYS)
     after = min(last, date.max - timedelta(days=1)) + timedelta(days=1)
-    chosen = [name for name in OFFERED if name in (measures or USUAL)]
+    chosen = [name for name in offers if name in (measures or USUAL)]
     store = services.read_store
     found = development.of_counsellor(store, scope, speaker, first, after)
     axis, begins = PERIODS[by]
@@ -121,7 +122,7 @@ def _page(
         until=last,
         by=by,
         chosen=chosen,
-        measures=OFFERED,
+        measures=offers,
         figures=list(figures(store, drawn, TOO_FEW, known.days)),
         unmarked=known.problem,
         fewest=MIN_SESSIONS,

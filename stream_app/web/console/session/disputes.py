@@ -18,6 +18,7 @@ from stream_app.web.http.fields import FormNote, Identifier
 from stream_app.web.http.http_errors import as_http_errors
 from stream_app.web.services import Services, ServicesDep
 from stream_app.web.sign_in.auth import Supervisor
+from stream_app.work import acting
 
 router = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 MAX_WAITING: Final = 50
@@ -73,5 +74,6 @@ def answer(
 ) -> Response:
     """Uphold or reject a dispute; 409 if someone else has answered it meanwhile."""
     with as_http_errors():
+        acting.check_dispute_read(services, person, dispute_id)
         disputes.decide(services.store, person, dispute_id, decision, answer)
     return RedirectResponse("/disputes", status_code=303)

@@ -20,7 +20,14 @@ from stream_app.store.accounts.roles import PersonRole
 from stream_app.store.alerts import alert_counsellors, alerts
 from stream_app.store.alerts import interventions as stored_interventions
 from stream_app.store.alerts.alerts import AlertFilter, AlertRead, ShownState
-from stream_app.store.sessions import bundle_info, comparable, consents, sessions, transcripts
+from stream_app.store.sessions import (
+    bundle_info,
+    comparable,
+    consents,
+    questionnaires,
+    sessions,
+    transcripts,
+)
 from stream_app.store.sessions.bundle_info import BundleInfo
 from stream_app.store.sessions.comparable import Place
 from stream_app.store.sessions.consents import SessionConsent
@@ -35,6 +42,7 @@ from stream_app.web.console.rendering import live_address, render
 from stream_app.web.console.session import evidence, interventions, looking, reviews
 from stream_app.web.console.session.language_words import unscored_sentence
 from stream_app.web.console.session.outcome_words import outcome_sentences
+from stream_app.web.console.session.questionnaires import courses
 from stream_app.web.http.fields import Identifier, Seq
 from stream_app.web.http.path_segments import SESSION_ID
 from stream_app.web.services import Services, ServicesDep
@@ -214,6 +222,7 @@ def session(
         others=looking.report(services, person, session_id) if supervises else None,
         names=names_for(services, person, top.card.counsellors),
         outcomes=outcome_sentences(top.card.outcome_risks, info.outcomes),
+        courses=courses(questionnaires.of_client(services.store, person.scope, session_id)),
         consent=consent,
         interventions=sent,
         leader=stored_interventions.leader(sent),
