@@ -1,6 +1,6 @@
 """Longitudinal analytics: reporting views, roll-ups, and analyses with one module per question.
 
 ``views`` and ``rollups`` need the service alone, ``archive`` needs pyarrow, and ``questions`` the
-extra ``analytics`` (pandas, statsmodels). Start at ``questions.questions.answer`` for the analyses
-and at ``views.schema.upgrade`` for the views; ``simulation`` makes platforms with known answers.
+extra ``analytics`` (pandas, statsmodels). Start at ``questions`` for the analyses and at
+``views`` for the views; ``simulation`` makes platforms with known answers.
 """

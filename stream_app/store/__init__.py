@@ -5,5 +5,5 @@ keys, pseudonyms), ``stream`` (what the worker writes, ``Store``), ``sessions`` 
 sessions and turns), ``accounts`` (people, audit), ``work`` (reviews, ratings, disputes, goals),
 ``alerts`` (actions, deliveries, rules, interventions) and ``lifecycle`` (retention, erasure,
 archive). Functions that return people's data take a ``Scope``, so that no query forgets the access
-check. Start at ``stream.repository.open_store``.
+check. Start at ``stream``.
 """

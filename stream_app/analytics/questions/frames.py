@@ -309,7 +309,7 @@ def _joined(connection: sa.Connection, scope: Scope) -> dict[str, datetime]:
 
 
 def _turns(facts: Facts, ids: sa.Select[Any], *, whole: bool) -> pd.DataFrame:
-    plain = [*TURN_COLUMNS, "stage", "late"]
+    plain = [*TURN_COLUMNS, "stage", "late", *(["intents"] if whole else [])]
     manifests = facts.manifests()
     heads = fields(manifests, facts.dialect) if whole else []
     facts.load("fact_turn", _chosen(ids), [*plain, *head_labels.needed(heads)])
@@ -323,7 +323,8 @@ def _turns(facts: Facts, ids: sa.Select[Any], *, whole: bool) -> pd.DataFrame:
     found = _text_as_objects(frame[list(TURN_COLUMNS)].copy())
     if not whole:
         return found
-    return found.join(head_labels.of(frame, heads, head_labels.other_labels(manifests)))
+    labels = head_labels.of(frame, heads, head_labels.other_labels(manifests))
+    return found.join(labels).join(head_labels.of_intents(frame))
 
 
 def _alerts(facts: Facts, ids: sa.Select[Any]) -> pd.DataFrame:

@@ -52,6 +52,7 @@ class AuditAction(Enum):
     GRANT_READING = "grant reading"
     CHANGE_RULES = "change rules"
     CHANGE_BUNDLE = "change bundle"
+    ACKNOWLEDGE_DRIFT = "acknowledge drift"
     ERASE = "erase"
     CHANGE_KEYS = "change keys"
     RECORD_CONSENT = "record consent"

@@ -4,6 +4,7 @@ __all__ = [
     "alert_actions",
     "alerts",
     "deliveries",
+    "drift_changes",
     "escalations",
     "interventions",
     "open_alerts",

@@ -1,4 +1,4 @@
-"""Reads of sessions and turns, each limited to a ``Scope``. Start at ``sessions.page``."""
+"""Reads of sessions and turns, each limited to a ``Scope``."""
 
 __all__ = [
     "bundle_info",
