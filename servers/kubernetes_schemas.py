@@ -14,6 +14,7 @@ from typing import Any, Final
 KINDS: Final = {
     "Deployment": "deployment-apps-v1",
     "Job": "job-batch-v1",
+    "CronJob": "cronjob-batch-v1",
     "Service": "service-v1",
     "ServiceAccount": "serviceaccount-v1",
     "ConfigMap": "configmap-v1",

@@ -29,7 +29,7 @@ from tests.conftest import _missing
 
 ROOT: Final = Path(__file__).parents[1]
 SCHEMAS: Final = ROOT / "servers" / "helm" / "schemas"
-PODS: Final = ("Deployment", "Job")
+PODS: Final = ("Deployment", "Job", "CronJob")
 BASE: Final[dict[str, Any]] = {
     "kafka": {"brokers": "kafka-0.kafka:9093, kafka-1.kafka:9094"},
     "database": {"host": "postgres.data"},
@@ -98,6 +98,7 @@ SETS: Final[dict[str, dict[str, Any]]] = {
             "secrets": {"DESK": {"key": "desk"}, "MAIL": {"key": "url", "secret": "mail"}},
             "allow": "10.20.0.0/16",
         },
+        "drift": {"enabled": True, "schedule": "0 5 * * 1"},
         "networkPolicy": {
             "kafka": {"ports": [9095], "to": [{"podSelector": {"matchLabels": {"app": "kafka"}}}]},
             "database": {"to": [{"ipBlock": {"cidr": "10.1.2.3/32"}}]},
@@ -189,8 +190,16 @@ def one(objects: list[dict[str, Any]], kind: str, part: str = "") -> dict[str, A
     return found
 
 
+def template(item: dict[str, Any]) -> dict[str, Any]:
+    spec = item["spec"]
+    if item["kind"] == "CronJob":
+        spec = spec["jobTemplate"]["spec"]
+    found: dict[str, Any] = spec["template"]
+    return found
+
+
 def pod(item: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = item["spec"]["template"]["spec"]
+    found: dict[str, Any] = template(item)["spec"]
     return found
 
 
@@ -440,8 +449,7 @@ def test_selectors_match_the_pods_of_their_component_only(
 ) -> None:
     for name, objects in rendered.items():
         pods = {
-            component(item): item["spec"]["template"]["metadata"]["labels"]
-            for item in of(objects, *PODS)
+            component(item): template(item)["metadata"]["labels"] for item in of(objects, *PODS)
         }
         checked = 0
         for item in objects:
@@ -486,6 +494,18 @@ def test_the_migration_runs_before_the_release_and_needs_nothing_of_it(
     assert not of(rendered["plain"], "Job")
     for item in of(rendered["plain"], "Deployment"):
         assert pod(item)["serviceAccountName"] == "existing"
+
+
+def test_drift_is_looked_for_by_the_image_that_has_the_analyses(
+    rendered: dict[str, list[dict[str, Any]]],
+) -> None:
+    job = one(rendered["everything"], "CronJob")
+    assert job["spec"]["schedule"] == "0 5 * * 1"
+    assert container(job)["args"] == ["drift", "check"]
+    web = one(rendered["everything"], "Deployment", "web")
+    assert container(job)["image"] == container(web)["image"]
+    assert not [name for name in environment(job) if "KAFKA" in name or "OIDC" in name]
+    assert not of(rendered["minimal"], "CronJob")
 
 
 def test_policies_open_the_ports_that_are_used_and_no_others(

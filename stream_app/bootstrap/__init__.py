@@ -35,7 +35,7 @@ from stream_app.sealing.sources import KeySource
 from stream_app.settings import RedactorName, RulesSource, Settings, TraceExporter
 from stream_app.store.accounts.people import People
 from stream_app.store.accounts.sign_in_throttle import SignInThrottle
-from stream_app.store.alerts import rule_sources
+from stream_app.store.alerts import drift_changes, rule_sources
 from stream_app.store.alerts.rule_sources import AdoptedRules, RuleFile, RuleSource
 from stream_app.store.database.secrets import MASTER_KEY, PSEUDONYM_KEY
 from stream_app.store.lifecycle import restricted
@@ -437,7 +437,7 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
             reader=reader,
             publisher=publisher,
             interventions=InterventionOutbox(opened, publisher, hub, settings.intervention_topic),
-            metrics=WebMetrics(hub),
+            metrics=WebMetrics(hub, lambda: drift_changes.waiting(opened)),
             health=WebHealth(store(settings, connections=1), hub, opened),
             attempts=SignInThrottle(opened),
             identity_provider=IdentityProvider(settings) if settings.oidc_issuer else None,

@@ -246,3 +246,58 @@ def rebuild_rollups() -> None:
     from stream_app.analytics.rollups import rollups
 
     typer.echo(f"{rollups.rebuild(bootstrap.store(settings_for()))} sessions rolled up")
+
+
+drift = typer.Typer(
+    no_args_is_help=True, help="Changes of the data or the model, each reported once."
+)
+
+
+@drift.command("check")
+def check_drift(
+    notify: Annotated[
+        str | None, typer.Option(help="Send new changes to this notification target.")
+    ] = None,
+    fail: Annotated[
+        bool, typer.Option("--fail", help="Exit with status 1 if there is a new change.")
+    ] = False,
+) -> None:
+    """Look for changes and record the new ones; run it daily. See docs/analyses.md."""
+    from stream_app import extras
+
+    extras.require_analytics()
+    from stream_app.commands.results import drift as command
+
+    found = command.check(settings_for(), notify)
+    for line in found:
+        typer.echo(line)
+    raise typer.Exit(1 if fail and found else 0)
+
+
+@drift.command("list")
+def list_drift(
+    every: Annotated[bool, typer.Option("--all", help="Acknowledged ones, too.")] = False,
+) -> None:
+    """Changes that nobody has acknowledged, newest first."""
+    from stream_app import extras
+
+    extras.require_analytics()
+    from stream_app.analytics.questions.drift_watch import words
+    from stream_app.commands.results import drift as command
+
+    for each in command.listed(settings_for(), unacknowledged=not every):
+        by = f"  acknowledged by {each.person}" if each.person else ""
+        typer.echo(f"{each.change_id}  {words(each)}{by}")
+
+
+@drift.command("acknowledge")
+def acknowledge_drift(
+    change_id: Annotated[str, typer.Argument(help="As printed by rapport drift list.")],
+) -> None:
+    """Make a change the baseline: its measure is compared with what came since."""
+    from stream_app import extras
+
+    extras.require_analytics()
+    from stream_app.commands.results import drift as command
+
+    typer.echo(f"acknowledged: {command.acknowledge(settings_for(), change_id)}")

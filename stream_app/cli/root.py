@@ -35,6 +35,7 @@ app = typer.Typer(
 for module in (running, scoring, asking, adapting, privacy, reporting, inspection):
     app.add_typer(module.commands)
 app.add_typer(reporting.longitudinal, name="rollups")
+app.add_typer(reporting.drift, name="drift")
 app.add_typer(importing.imports, name="import")
 app.add_typer(database.database, name="db")
 app.add_typer(dead_letters.letters, name="dead-letters")

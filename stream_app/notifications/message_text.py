@@ -21,6 +21,8 @@ def title(notification: Notification) -> str:
     """A title of one line, at most ``TITLE_CHARS`` long."""
     if notification.is_test:
         return "Rapport: test message"
+    if notification.is_notice:
+        return _one_line(f"Rapport: {notification.alerts[0].rule}")
     if notification.is_digest:
         return _one_line(f"Rapport: {_more(len(notification.alerts))}")
     [alert] = notification.alerts
@@ -34,6 +36,8 @@ def text(notification: Notification, external_url: str) -> str:
     """The message: what happened, why, and a link to the session."""
     if notification.is_test:
         return f"This is {notification.alerts[0].reason}."
+    if notification.is_notice:
+        return notification.alerts[0].reason
     if notification.is_digest:
         return "\n".join([digest_summary(notification), "", *_lines(notification, external_url)])
     [alert] = notification.alerts

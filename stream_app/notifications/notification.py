@@ -41,13 +41,15 @@ class DeliveryUnconfirmed(DeliveryFailed):
 class Notification(Struct, frozen=True):
     """``alerts``: one, or the newest transition of each episode of a digest, worst first.
 
-    ``escalation``: the step of an escalation and its recipient; None for others.
+    ``escalation``: the step of an escalation and its recipient; None for others. ``is_notice``: it
+    is about the installation, not about a session; its one alert holds the words.
     """
 
     notification_id: str
     alerts: list[DueAlert]
     is_digest: bool = False
     is_test: bool = False
+    is_notice: bool = False
     escalation: tuple[int, str] | None = None
 
     @property
@@ -112,25 +114,38 @@ def digest(notification_id: str, held: Sequence[DueAlert]) -> Notification:
 
 def trial_notification(target: str, now: datetime) -> Notification:
     """A test message; its text says that nothing has happened."""
+    words = f"a test of the notification target {target}; nothing has happened"
+    alert = _of_no_session(TEST_RULE, "info", {"test": "true"}, words, now)
+    return Notification(alert.alert_id, [alert], is_test=True)
+
+
+def notice(rule: str, words: str, now: datetime) -> Notification:
+    """A message about the installation, for the people who run it."""
+    alert = _of_no_session(rule, "warning", {}, words, now)
+    return Notification(alert.alert_id, [alert], is_notice=True)
+
+
+def _of_no_session(
+    rule: str, severity: str, labels: dict[str, str], words: str, now: datetime
+) -> DueAlert:
     identity = str(uuid.uuid4())
-    alert = DueAlert(
+    return DueAlert(
         alert_id=identity,
         episode_id=identity,
-        rule=TEST_RULE,
-        session_id=TEST_RULE,
+        rule=rule,
+        session_id=rule,
         bundle="none",
         state=AlertState.FIRING,
         episode=1,
-        severity="info",
-        labels={"test": "true"},
-        reason=f"a test of the notification target {target}; nothing has happened",
+        severity=severity,
+        labels=labels,
+        reason=words,
         value=None,
         threshold=None,
         turns=[],
         occurred_at=now,
         began_at=now,
     )
-    return Notification(identity, [alert], is_test=True)
 
 
 def link(external_url: str, session_id: str) -> str:

@@ -3,12 +3,13 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from stream_app.analytics.questions import over_time, service_levels
 from stream_app.analytics.questions.clustered import NotEstimable, Term
-from stream_app.analytics.questions.common_time import TWO_YEARS, too_short
+from stream_app.analytics.questions.common_time import TWO_YEARS, Panel, too_short
 from stream_app.analytics.questions.frames import DAYS_A_MONTH
 from stream_app.analytics.questions.result import Analysis, Context, Estimate
 from stream_app.analytics.questions.service_levels import (
@@ -133,3 +134,12 @@ def test_each_session_and_each_counsellor_counting_once_stand_side_by_side() -> 
     by_sessions, by_people = of(found, over_time.POOLED), of(found, over_time.POOLED_PEOPLE)
     assert (by_people.value or 0) < 2 * (by_sessions.value or 0) < 0
     assert by_people.p is None
+
+
+def test_free_effects_of_weeks_are_counted_where_a_team_is_compared() -> None:
+    """They are no part of a cluster, so Mancl and DeRouen's correction does not know them."""
+    weeks = pd.Series(np.repeat(np.arange(30), 8))
+    units = np.tile(np.arange(8), 30)
+    noise = np.random.default_rng(1).standard_normal(len(weeks))
+    assert Panel(noise, units, weeks)._absorbed() == 0
+    assert Panel(noise, units, weeks, compared=units < 4)._absorbed() == 29

@@ -1,6 +1,7 @@
 """Rates by subgroup where little happened, and groups that must not be given away."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,16 @@ from stream_app.analytics.simulation.simulator import World, simulate
 ALERTS = "sessions with an alert"
 
 
+@cache
+def platform() -> Frames:
+    """A thousand sessions with a turn each; their channels and alerts are drawn apart."""
+    return simulate(World(counsellors=20, joining_months=1, turns=1)).frames
+
+
 def frames(sessions: int, chance: tuple[float, float], seed: int = 1) -> Frames:
     """Half of the sessions by chat and half by phone, with an alert as likely as said."""
     draw = np.random.default_rng(seed)
-    drawn = simulate(World(seed=seed, counsellors=20, joining_months=1)).frames
+    drawn = platform()
     some = drawn.sessions.head(sessions).copy()
     phone = np.arange(sessions) % 2 == 1
     some["channel"] = np.where(phone, "phone", "chat")

@@ -102,6 +102,9 @@ COMMANDS = {
         ("--from", "2026-01-01", "--to", "2026-02-01", "-o", "{file}"), "read statistics"
     ),
     "analyse": Row(("service-levels",), "read statistics"),
+    "drift check": Row((), "read statistics"),
+    "drift list": Row(()),
+    "drift acknowledge": NUMBERS,
     "audit verify": Row(()),
     "purge": NUMBERS,
     "baselines refresh": NUMBERS,

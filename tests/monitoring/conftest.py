@@ -25,7 +25,7 @@ def exported_names() -> frozenset[str]:
     notifier = CollectorRegistry()
     notifier.register(deliveries_counter())
     found: set[str] = set()
-    for registry in (WorkerMetrics().registry, WebMetrics(Hub()).registry, notifier):
+    for registry in (WorkerMetrics().registry, WebMetrics(Hub(), lambda: 0).registry, notifier):
         text = generate_latest(registry).decode()
         found |= {line.partition("{")[0].split()[0] for line in text.splitlines() if line[0] != "#"}
         for line in text.splitlines():

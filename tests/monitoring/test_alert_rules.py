@@ -54,6 +54,7 @@ FIRES: Final[dict[str, dict[str, str]]] = {
     "RapportDatabaseWentBack": {'rapport_crashes_total{reason="DatabaseWentBack"}': "_x20 1"},
     "RapportPurgeRefused": {'rapport_refused_purges_total{reason="PurgeRefused"}': "1x20 2x40"},
     "RapportClockAhead": {'rapport_crashes_total{reason="InvalidTimestampError"}': "_x20 1"},
+    "RapportDrift": {"rapport_drift_changes": "0x5 2x55"},
     "RapportConsoleStale": {"rapport_live_reading": "1 0x60"},
 }
 """By alert, the series that make it fire within 25 minutes, one sample a minute."""
@@ -81,6 +82,7 @@ QUIET: Final = {
     'rapport_deliveries_total{target="desk", result="delivered"}': "0+9x60",
     'rapport_deliveries_total{target="desk", result="refused"}': "2x60",
     'rapport_deliveries_total{target="desk", result="held"}': "0x60",
+    "rapport_drift_changes": "0x60",
     "rapport_live_reading": "1x60",
 }
 

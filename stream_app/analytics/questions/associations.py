@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from stream_app.analytics.questions import progress
 from stream_app.analytics.questions.clustered import dummies, gee
 from stream_app.analytics.questions.frames import Frames
 from stream_app.analytics.questions.groups import begin, blank, estimated, size_of
@@ -30,7 +31,8 @@ TEXTS: Final = Texts(
     ),
     method=(
         "Turn outcomes: Poisson; follows of a session: logit; ratings: linear. Generalised "
-        "estimating equations clustered by counsellor with Mancl-DeRouen covariance, adjusted for "
+        "estimating equations clustered by counsellor with Mancl-DeRouen covariance, and by client "
+        "where one returns to another counsellor; adjusted for "
         "domain, channel, logarithm of the length, six-hour parts of the day and model."
     ),
     source="Sharma et al. 2020, section 7 (2) and (3)",
@@ -103,9 +105,10 @@ def _of_turns(frames: Frames, notes: list[str]) -> Iterator[Estimate]:
         for name in MECHANISMS
         for label in PER_TURN
     }
-    for kind in kinds:
+    for kind in progress.each("outcomes of turns", kinds):
         base = blank(table, kind, ALL, "rate ratio")
-        fit = partial(gee, table[kind], design, table["counsellor"], "poisson")
+        who = table["counsellor"], "poisson"
+        fit = partial(gee, table[kind], design, *who, clients=table["client"])
         for each in estimated(fit, terms, base, lambda value: float(np.exp(value))):
             yield each.checked(size_of(table))
 
@@ -134,13 +137,15 @@ def _of_sessions(frames: Frames) -> Iterator[Estimate]:
         if kind == OutcomeKind.RATING.value:
             some = table.dropna(subset=[kind])
             base = blank(some, "rating of the session", ALL, "points (1-5)")
-            fit = partial(gee, some[kind], session_design(some), some["counsellor"])
+            design = session_design(some)
+            fit = partial(gee, some[kind], design, some["counsellor"], clients=some["client"])
             found = estimated(fit, terms, base)
         else:
             some = table
             base = blank(some, f"{kind} of the session", ALL, "odds ratio")
             happened = (some[kind].fillna(0.0) > 0).astype(float)
-            fit = partial(gee, happened, session_design(some), some["counsellor"], "binomial")
+            who = some["counsellor"], "binomial"
+            fit = partial(gee, happened, session_design(some), *who, clients=some["client"])
             found = estimated(fit, terms, base, lambda value: float(np.exp(value)))
         for each in found:
             yield each.checked(size_of(some))

@@ -28,6 +28,7 @@ from stream_app.analytics.questions.clustered import (
     NotEstimable,
     Term,
     dummies,
+    summed_by_cluster,
     terms,
 )
 
@@ -118,12 +119,35 @@ class _Solution:
 
 
 @dataclass(frozen=True, slots=True)
+class _Told:
+    """Columns within units (``rows``), without what week effects tell of them (``told``).
+
+    ``informations``: told' rows of each cluster.
+    """
+
+    rows: Any
+    told: Any
+    informations: Any
+
+    def of(self, chosen: Sequence[int]) -> "_Told":
+        """Of some columns alone."""
+        places = list(chosen)
+        some = self.informations[:, places][:, :, places]
+        return _Told(self.rows[:, places], self.told[:, places], some)
+
+
+@dataclass(frozen=True, slots=True)
 class Fitted:
-    """A fit, and the week effects and the season that are the most likely ones."""
+    """A fit, and the week effects and the season that are the most likely ones.
+
+    ``products``, ``told``: of all columns of the design, for those that are tried in addition.
+    """
 
     fit: Fit
     effects: _Effects
     height: float
+    products: _Products
+    told: _Told
 
 
 def weeks_from(moments: pd.Series, start: pd.Timestamp) -> pd.Series:
@@ -183,6 +207,8 @@ class Panel:
         if np.ptp(outcome) == 0:
             raise NotEstimable("not enough data: the outcome is the same everywhere")
         self._units = _one_hot(pd.factorize(np.asarray(units))[0])
+        self._order = np.argsort(self._clusters, kind="stable")
+        self._starts = np.searchsorted(self._clusters[self._order], np.arange(self.count))
         known, places = np.unique(weeks.to_numpy(), return_inverse=True)
         self._apart = np.abs(known[:, None] - known[None, :])
         self._typical = float(np.median(np.bincount(places)))
@@ -224,30 +250,60 @@ class Panel:
             w * (np.diag(each.covariance) + (each.values - mean) ** 2)
             for w, each in zip(weights, grid, strict=True)
         )
-        own = np.diag(self._between_clusters(rows[:, kept], some, best))
+        told = self._told(rows, products, best.effects)
+        own = np.diag(self._between_clusters(told.of(kept), some, best))
         found = self._terms(list(columns.columns[kept]), mean, own, shared)
-        return Fitted(Fit(found, len(self._y), self.count), best.effects, best.height)
+        fit = Fit(found, len(self._y), self.count)
+        return Fitted(fit, best.effects, best.height, products, told)
 
     def tried(self, design: Design, fitted: Fitted, candidate: pd.Series) -> dict[str, Term]:
         """A further column in the fitted design: its term ``candidate`` and the wanted ones.
 
         Empty where the column says nothing that the design does not.
         """
-        columns = pd.concat([candidate.rename(CANDIDATE), design.columns], axis=1)
-        rows, products = self._products(columns)
+        names = pd.Index([CANDIDATE, *design.columns.columns])
+        products, told = self._beside(candidate, fitted)
         kept = self._independent(products)
         if 0 not in kept:
             return {}
         some = products.of(kept)
-        names = columns.columns[kept]
+        names = names[kept]
         waves = _waves(design, names)
         [one] = self._solved(some, fitted.effects, waves, (fitted.height,))
-        own = np.diag(self._between_clusters(rows[:, kept], some, one))
+        own = np.diag(self._between_clusters(told.of(kept), some, one))
         return self._terms(list(names), one.values, own, np.diag(one.covariance))
 
     def _products(self, columns: pd.DataFrame) -> tuple[Any, _Products]:
         rows = self._within(columns.to_numpy(dtype=float))
         return rows, _Products(rows.T @ rows, (self._weeks.T @ rows).T, rows.T @ self._y)
+
+    def _beside(self, candidate: pd.Series, fitted: Fitted) -> tuple[_Products, _Told]:
+        """The products of a further column and the fitted ones, of which all is known already."""
+        column = self._within(candidate.to_numpy(dtype=float))[:, None]
+        known, before = fitted.products, fitted.told
+        across = column.T @ before.rows
+        products = _Products(
+            np.block([[column.T @ column, across], [across.T, known.xx]]),
+            np.vstack([(self._weeks.T @ column).T, known.xz]),
+            np.concatenate([column.T @ self._y, known.xy]),
+        )
+        own = self._told(column, products.of([0]), fitted.effects)
+        informations = np.block(
+            [
+                [own.informations, self._by_cluster(own.told, before.rows)],
+                [self._by_cluster(before.told, column), before.informations],
+            ]
+        )
+        rows, told = (np.hstack(pair) for pair in ((column, before.rows), (own.told, before.told)))
+        return products, _Told(rows, told, informations)
+
+    def _told(self, rows: Any, products: _Products, effects: _Effects) -> _Told:
+        told = rows - self._within(self._weeks @ (effects.inverse @ products.xz.T))
+        return _Told(rows, told, self._by_cluster(told, rows))
+
+    def _by_cluster(self, one: Any, other: Any) -> Any:
+        """Products of the columns of two tables, summed over each cluster."""
+        return summed_by_cluster(one[self._order], other[self._order], self._starts)
 
     def _independent(self, products: _Products) -> list[int]:
         """Columns that vary within units and weeks, and add something to those before them."""
@@ -310,8 +366,7 @@ class Panel:
         told = some.xy - through @ self._zy
         whole = float(self._y @ self._y - self._zy @ effects.inverse @ self._zy)
         by_rows = some.xx - 2 * through @ some.xz.T + through @ self._zz @ through.T
-        free = 0 if self._free is None else len(self._apart) - 1
-        rank = len(self._y) - self._units.shape[1] - free - len(told)
+        rank = len(self._y) - self._units.shape[1] - self._absorbed() - len(told)
         for height in heights:
             bread = np.linalg.inv(information + np.diag(waves / height**2))
             values = bread @ told
@@ -326,19 +381,24 @@ class Panel:
             covariance = left / freedom * (bread - bread @ by_rows @ bread)
             yield _Solution(likelihood, values, covariance, bread, effects, height)
 
-    def _between_clusters(self, rows: Any, some: _Products, best: _Solution) -> Any:
-        """Mancl and DeRouen's covariance of what the week effects leave, by cluster."""
-        inverse = best.effects.inverse
-        told = rows - self._within(self._weeks @ (inverse @ some.xz.T))
-        effects = inverse @ (self._zy - some.xz.T @ best.values)
-        left = self._y - rows @ best.values - self._within(self._weeks @ effects)
-        order = np.argsort(self._clusters, kind="stable")
-        parts = np.split(order, np.cumsum(np.bincount(self._clusters))[:-1])
-        summed = np.array([told[part].T @ left[part] for part in parts])
-        informations = np.array([told[part].T @ rows[part] for part in parts])
-        remaining = np.eye(rows.shape[1]) - informations @ best.bread
-        corrected = np.linalg.solve(remaining, summed[:, :, None])[:, :, 0]
-        return best.bread @ corrected.T @ corrected @ best.bread
+    def _between_clusters(self, told: _Told, some: _Products, best: _Solution) -> Any:
+        """Mancl and DeRouen's covariance of what the week effects leave, by cluster.
+
+        Their correction knows the columns alone. Free effects of weeks, which are no part of a
+        cluster, fit the outcome too and leave residuals that are too small: hence the rows divided
+        by those that they leave free, as where effects are absorbed elsewhere.
+        """
+        effects = best.effects.inverse @ (self._zy - some.xz.T @ best.values)
+        left = self._y - told.rows @ best.values - self._within(self._weeks @ effects)
+        summed = self._by_cluster(told.told, left[:, None])
+        remaining = np.eye(told.rows.shape[1]) - told.informations @ best.bread
+        corrected = np.linalg.solve(remaining, summed)[:, :, 0]
+        left_free = max(1, len(self._y) - self._absorbed())
+        return len(self._y) / left_free * (best.bread @ corrected.T @ corrected @ best.bread)
+
+    def _absorbed(self) -> int:
+        """How many degrees of freedom the free effects of weeks use."""
+        return 0 if self._free is None else len(self._apart) - 1
 
     def _freedom(self, own: Any, shared: Any) -> Any:
         """Welch and Satterthwaite's degrees, from clusters and weeks."""

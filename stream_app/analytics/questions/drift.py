@@ -6,22 +6,24 @@ ratings and outcomes; and what a change of the model did to the index.
 
 A warning is about a change: of a size that matters, beyond chance, and in the current period. What
 has always been so, or changed before the period compared, is shown and gives none; so a change is
-called for as long as it is new, not for ever.
+called for as long as it is new, not for ever. From the date of a change that somebody has
+acknowledged, its measure has a new baseline.
 
 The index is corrected for the sample size (with few turns it is large by chance: Yurdakul & Naranjo
 2020), and its test resamples counsellors, because their turns are alike.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from stream_app.analytics.questions import progress
 from stream_app.analytics.questions.clustered import bands, gee
 from stream_app.analytics.questions.expressed_perceived import corrected
 from stream_app.analytics.questions.frames import RISK, Frames
@@ -50,6 +52,9 @@ SMALLEST: Final = 0.025
 """Stability index from which a change counts: half a logit gives it at a share of a tenth."""
 SMALLEST_SHARE: Final = 0.03
 """Least change of an abstention or calibration, and of the index when the model changes."""
+LOOK_BACK: Final = 8
+"""Weeks before the current period in which a change may have begun."""
+TINY: Final = 1e-9
 DRAWS: Final = 2000
 DECILES: Final = 10
 DISSATISFIED: Final = 3.0
@@ -79,24 +84,101 @@ TEXTS: Final = Texts(
 )
 
 
+class Subject(NamedTuple):
+    """What may change: a figure of a measure; ``group``: the models, of a change of the model."""
+
+    name: str
+    measure: str
+    group: str = ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change beyond chance, and the day since when."""
+
+    subject: Subject
+    since: pd.Timestamp
+    estimate: Estimate
+
+    @property
+    def words(self) -> str:
+        """One line for the people who run Rapport."""
+        return words(self.subject, self.estimate.value or 0.0, self.since)
+
+
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """Which sessions are compared, by the ids of both periods."""
+    """Which sessions are compared, by the ids of both periods.
+
+    ``known``: changes that somebody has acknowledged, with the days from which they are the
+    baseline.
+    """
 
     at: pd.Timestamp
     reference: set[str]
     current: set[str]
     note: str
+    known: Mapping[Subject, pd.Timestamp] = field(default_factory=dict)
+
+    def comparable(self, rows: pd.DataFrame, subject: Subject) -> pd.Series:
+        """Rows since the last known change of the subject."""
+        return rows["started_at"] >= self.known.get(subject, self.at - pd.Timedelta(days=BASELINE))
+
+
+class _Dated(NamedTuple):
+    """An estimate, and since when it is so; None where it is within chance."""
+
+    estimate: Estimate
+    since: pd.Timestamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shifts:
+    """All estimates, and which of them are changes."""
+
+    part: Frames
+    periods: Periods
+    estimates: list[Estimate]
+    changes: list[Change]
 
 
 def analyse(
-    frames: Frames, context: Context, *, at: datetime | None = None, seed: int = 1
+    frames: Frames,
+    context: Context,
+    *,
+    at: datetime | None = None,
+    known: Mapping[Subject, datetime] | None = None,
+    seed: int = 1,
 ) -> Analysis:
-    """Shifts between what came before ``at`` and what came since."""
+    """Shifts between what came before ``at`` and what came since; ``known``: see ``Periods``."""
     found = begin(frames, context, QUESTION, TEXTS)
     if frames.sessions.empty:
         return replace(found, notes=["There are no sessions."])
+    shifts = shifts_of(frames, at, known or {}, seed)
+    notes = [shifts.periods.note]
+    notes += [
+        f"{measure}, {group}: {name}: acknowledged, compared with sessions since {day:%Y-%m-%d}."
+        for (name, measure, group), day in shifts.periods.known.items()
+        if name != BREAK
+    ]
+    return replace(
+        found,
+        estimates=shifts.estimates,
+        curves=[*_reliability(shifts.part), *_risk_reliability(shifts.part)],
+        notes=notes,
+        warnings=[each.words for each in shifts.changes],
+    )
+
+
+def shifts_of(
+    frames: Frames, at: datetime | None, known: Mapping[Subject, datetime], seed: int = 1
+) -> Shifts:
+    """Of a platform that has sessions."""
     periods = periods_of(frames.sessions, at)
+    days = {subject: pd.Timestamp(day) for subject, day in known.items()}
+    earliest = periods.at - pd.Timedelta(days=BASELINE)
+    kept = {subject: day for subject, day in days.items() if day > earliest}
+    periods = replace(periods, known=kept)
     chosen = frames.sessions["session_id"].isin(periods.reference | periods.current)
     part = frames.of_sessions(chosen)
     made = [
@@ -105,18 +187,60 @@ def analyse(
         *_calibration(part, periods),
         *_breaks(frames.sessions),
     ]
-    estimates = corrected(made)
-    return replace(
-        found,
-        estimates=estimates,
-        curves=[*_reliability(part), *_risk_reliability(part)],
-        notes=[periods.note],
-        warnings=[
-            _warning(each, periods)
-            for each in estimates
-            if is_warning(each) and not _is_past(each, frames.sessions, periods)
-        ],
-    )
+    estimates = corrected([each.estimate for each in made])
+    changes = [
+        Change(subject, dated.since, each)
+        for each, dated in zip(estimates, made, strict=True)
+        if dated.since is not None
+        and is_warning(each)
+        and not _is_past(each, dated.since, periods)
+        and not ((subject := subject_of(each)).name == BREAK and subject in days)
+    ]
+    return Shifts(part, periods, estimates, changes)
+
+
+def words(subject: Subject, value: float, since: datetime) -> str:
+    """A change in one line."""
+    return f"{subject.measure}, {subject.group}: {subject.name} {value:.2f} since {since:%Y-%m-%d}"
+
+
+def subject_of(each: Estimate) -> Subject:
+    """What an estimate is about."""
+    return Subject(each.name, each.measure, each.group)
+
+
+def began(rows: pd.DataFrame, values: pd.DataFrame, at: pd.Timestamp) -> pd.Timestamp:
+    """The day that splits the values best: the means of the columns before and from then on.
+
+    Days are a week apart, from the last session back to some weeks before the current period.
+    """
+    order = np.argsort(rows["started_at"].to_numpy(), kind="stable")
+    moments = rows["started_at"].iloc[order].reset_index(drop=True)
+    sums = np.cumsum(values.to_numpy(dtype=float)[order], axis=0)
+    spread = values.to_numpy(dtype=float).var(axis=0)
+    last = moments.iloc[-1].normalize() + pd.Timedelta(days=1)
+    weeks = max(1, (last - at).days // 7) + LOOK_BACK
+    days = [last - pd.Timedelta(weeks=back) for back in range(1, weeks + 1)]
+    best, found = -1.0, at
+    for day in days:
+        before = int(moments.searchsorted(day))
+        after = len(moments) - before
+        if before == 0 or after == 0:
+            continue
+        gap = sums[before - 1] / before - (sums[-1] - sums[before - 1]) / after
+        clear = float((gap**2 / np.maximum(spread, TINY)).sum()) * before * after / len(moments)
+        if clear > best:
+            best, found = clear, day
+    return found
+
+
+def _dated(
+    each: Estimate, rows: pd.DataFrame, values: pd.Series | pd.DataFrame, at: pd.Timestamp
+) -> _Dated:
+    """With the day since when, where the change may be beyond chance."""
+    if each.p is None or each.p >= SIGNIFICANT:
+        return _Dated(each)
+    return _Dated(each, began(rows, pd.DataFrame(values), at))
 
 
 def periods_of(sessions: pd.DataFrame, at: datetime | None) -> Periods:
@@ -149,32 +273,29 @@ def is_warning(each: Estimate) -> bool:
     return abs(each.value) >= (SMALLEST if each.name == INDEX else SMALLEST_SHARE)
 
 
-def _is_past(each: Estimate, sessions: pd.DataFrame, periods: Periods) -> bool:
+def _is_past(each: Estimate, since: pd.Timestamp, periods: Periods) -> bool:
     """Whether it is about a change of the model before the current period."""
-    if each.name != BREAK:
-        return False
-    newer = each.group.rpartition(TO)[2]
-    return bool(sessions.loc[sessions["bundle"] == newer, "started_at"].min() < periods.at)
+    return each.name == BREAK and bool(since < periods.at)
 
 
-def _warning(each: Estimate, periods: Periods) -> str:
-    since = f"since {periods.at:%Y-%m-%d}"
-    return f"{each.measure}, {each.group}: {each.name} {each.value:.2f} {since}"
-
-
-def _indexes(part: Frames, periods: Periods, seed: int) -> Iterator[Estimate]:
-    facts = part.sessions[["session_id", "counsellor", "client"]]
+def _indexes(part: Frames, periods: Periods, seed: int) -> Iterator[_Dated]:
+    facts = part.sessions[["session_id", "counsellor", "client", "started_at"]]
     turns = part.turns.merge(facts, on="session_id")
     turns["current"] = turns["session_id"].isin(periods.current)
-    for column in sorted(name for name in turns.columns if name.startswith(HEAD)):
+    heads = sorted(name for name in turns.columns if name.startswith(HEAD))
+    for column in progress.each("heads", heads):
         head = column.removeprefix(HEAD).replace("_", " ")
-        yield from _index(turns, turns[column], head, seed)
+        yield from _index(turns, turns[column], head, periods, seed)
     for role, said in turns.groupby("role"):
         lengths = said["characters"]
         if lengths.notna().any():
-            yield from _index(said, by_decile(said, lengths), f"length, {role}", seed)
+            yield from _index(said, by_decile(said, lengths), f"length, {role}", periods, seed)
     sessions = part.sessions.assign(current=part.sessions["session_id"].isin(periods.current))
-    yield from _index(sessions, sessions["lang"], "language", seed)
+    yield from _index(sessions, sessions["lang"], "language", periods, seed)
+
+
+def _too_few(*sides: pd.DataFrame) -> bool:
+    return any(side.empty or size_of(side).too_small for side in sides)
 
 
 def by_decile(said: pd.DataFrame, values: pd.Series) -> pd.Series:
@@ -187,19 +308,22 @@ def by_decile(said: pd.DataFrame, values: pd.Series) -> pd.Series:
     return pd.Series(places, index=values.index).where(values.notna())
 
 
-def _index(rows: pd.DataFrame, labels: pd.Series, measure: str, seed: int) -> Iterator[Estimate]:
-    known = labels.notna()
+def _index(
+    rows: pd.DataFrame, labels: pd.Series, measure: str, periods: Periods, seed: int
+) -> Iterator[_Dated]:
+    known = labels.notna() & periods.comparable(rows, Subject(INDEX, measure))
     some = rows[known]
     base = replace(blank(some, measure, ALL, "index"), name=INDEX)
     sides = [some[some["current"]], some[~some["current"]]]
-    if any(size_of(side).too_small for side in sides) or labels[known].nunique() < 2:
+    if _too_few(*sides) or labels[known].nunique() < 2:
         few = "not enough data in one of the periods, or a single label"
-        yield replace(base, problem=few, n=None, counsellors=None)
+        yield _Dated(replace(base, problem=few, n=None, counsellors=None))
         return
     value, low, high, p = stability(
         labels[known], some["current"].to_numpy(), some["counsellor"], seed
     )
-    yield replace(base, value=value, low=low, high=high, p=p)
+    found = replace(base, value=value, low=low, high=high, p=p)
+    yield _dated(found, some, pd.get_dummies(labels[known]), periods.at)
 
 
 def stability(
@@ -244,24 +368,26 @@ def _psi(counts: Any) -> Any:
     return ((now - before) * np.log(now / before)).sum(axis=-1)
 
 
-def _abstentions(part: Frames, periods: Periods) -> Iterator[Estimate]:
-    facts = part.sessions[["session_id", "counsellor", "client"]]
+def _abstentions(part: Frames, periods: Periods) -> Iterator[_Dated]:
+    facts = part.sessions[["session_id", "counsellor", "client", "started_at"]]
     turns = part.turns.merge(facts, on="session_id")
     for column in sorted(name for name in turns.columns if name.startswith(HEAD)):
-        some = turns[turns[column].notna()]
+        head = column.removeprefix(HEAD).replace("_", " ")
+        new = periods.comparable(turns, Subject(ABSTENTION, head))
+        some = turns[turns[column].notna() & new]
         gone = (some[column] == ABSTAINED).astype(float)
         if gone.sum() == 0:
             continue
         design = pd.DataFrame({"current": some["session_id"].isin(periods.current)}, dtype=float)
-        base = blank(some, column.removeprefix(HEAD).replace("_", " "), ALL, "share of turns")
-        fit = partial(gee, gone, design, some["counsellor"])
+        base = blank(some, head, ALL, "share of turns")
+        fit = partial(gee, gone, design, some["counsellor"], clients=some["client"])
         for each in estimated(fit, {"current": ABSTENTION}, base):
-            yield each.checked(size_of(some))
+            yield _dated(each.checked(size_of(some)), some, gone, periods.at)
 
 
 def rated_table(frames: Frames) -> pd.DataFrame:
     """Ratings with the model's prediction: whether it was right, less its probability."""
-    facts = frames.sessions[["session_id", "counsellor", "client", "bundle"]]
+    facts = frames.sessions[["session_id", "counsellor", "client", "bundle", "started_at"]]
     table = frames.ratings.dropna(subset=["model", "probability"]).merge(facts, on="session_id")
     table["right"] = (table["model"] == table["value"]).astype(float)
     return table
@@ -282,7 +408,7 @@ def _risks(frames: Frames) -> list[str]:
     return sorted(name for name in frames.sessions.columns if name.startswith(RISK))
 
 
-def _calibration(frames: Frames, periods: Periods) -> Iterator[Estimate]:
+def _calibration(frames: Frames, periods: Periods) -> Iterator[_Dated]:
     """Mean of observed minus predicted, 0 for a calibrated model; and its change."""
     for head, some in rated_table(frames).groupby("head"):
         measure = f"probability of {str(head).replace('_', ' ')}, against ratings"
@@ -295,23 +421,29 @@ def _calibration(frames: Frames, periods: Periods) -> Iterator[Estimate]:
 
 def _in_the_large(
     some: pd.DataFrame, gap: pd.Series, measure: str, periods: Periods
-) -> Iterator[Estimate]:
+) -> Iterator[_Dated]:
     if some.empty:
         return
     base = blank(some, measure, ALL, "share")
-    fit = partial(gee, gap, pd.DataFrame(index=some.index), some["counsellor"])
+    nothing = pd.DataFrame(index=some.index)
+    fit = partial(gee, gap, nothing, some["counsellor"], clients=some["client"])
     for each in estimated(fit, {"intercept": CALIBRATION}, base):
-        yield replace(each, p=None).checked(size_of(some))
+        yield _Dated(replace(each, p=None).checked(size_of(some)))
+    new = periods.comparable(some, Subject(RECALIBRATION, measure))
+    some, gap = some[new], gap[new]
     now = some["session_id"].isin(periods.current)
-    if any(size_of(side).too_small for side in (some[now], some[~now])):
+    if _too_few(some[now], some[~now]):
         few = "not enough data in one of the periods"
-        yield replace(base, name=RECALIBRATION, problem=few, n=None, counsellors=None)
+        yield _Dated(replace(base, name=RECALIBRATION, problem=few, n=None, counsellors=None))
         return
-    change = partial(gee, gap, now.astype(float).to_frame("now"), some["counsellor"])
-    yield from estimated(change, {"now": RECALIBRATION}, base)
+    base = blank(some, measure, ALL, "share")
+    design = now.astype(float).to_frame("now")
+    change = partial(gee, gap, design, some["counsellor"], clients=some["client"])
+    for each in estimated(change, {"now": RECALIBRATION}, base):
+        yield _dated(each, some, gap, periods.at)
 
 
-def _breaks(sessions: pd.DataFrame) -> Iterator[Estimate]:
+def _breaks(sessions: pd.DataFrame) -> Iterator[_Dated]:
     """The index before and after each change of the model, within counsellors."""
     first = sessions.groupby("bundle")["started_at"].min().sort_values()
     names = list(first.index)
@@ -326,7 +458,7 @@ def _breaks(sessions: pd.DataFrame) -> Iterator[Estimate]:
         base = blank(some, "empathy_index", f"{older}{TO}{newer}", "index (0-1)")
         fit = partial(gee, some["empathy_index"], split, some["counsellor"])
         for each in estimated(fit, {"newer:within": BREAK}, base):
-            yield each.checked(size_of(some))
+            yield _Dated(each.checked(size_of(some)), first[newer])
 
 
 def _reliability(frames: Frames) -> Iterator[Curve]:

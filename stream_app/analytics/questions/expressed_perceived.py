@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from stream_app.analytics.questions import progress
 from stream_app.analytics.questions.clustered import NotEstimable, gee, holm
 from stream_app.analytics.questions.frames import Frames
 from stream_app.analytics.questions.groups import begin, blank, size_of
-from stream_app.analytics.questions.head_labels import ABSTAINED, HEAD, PERCEIVED
+from stream_app.analytics.questions.head_labels import ABSTAINED, HEAD, INTENT, PERCEIVED
 from stream_app.analytics.questions.result import ALL, Analysis, Context, Estimate, Texts
 from stream_app.contracts.events import OutcomeKind, Role
 from stream_app.contracts.scores import MECHANISMS
@@ -35,7 +36,8 @@ TEXTS: Final = Texts(
     ),
     method=(
         "Unit: counsellor turn. Difference: generalised estimating equations clustered by "
-        "counsellor, Mancl-DeRouen covariance, adjusted for nothing; p-values with Holm's "
+        "counsellor, Mancl-DeRouen covariance, and by client where one returns to another "
+        "counsellor; adjusted for nothing; p-values with Holm's "
         "correction over all comparisons. Standard errors are half the width of the 95 % interval "
         "divided by 1.96. Correlation: Spearman, bootstrap over counsellors."
     ),
@@ -50,7 +52,7 @@ def analyse(frames: Frames, context: Context, *, seed: int = 1) -> Analysis:
     intents = intents_of(table)
     scores = [name for name in table.columns if name.startswith((PERCEIVED, RATED))]
     made: list[Estimate] = []
-    for intent, occurs in intents.items():
+    for intent, occurs in progress.each("intents", intents.items()):
         for score in scores:
             made += _compared(table, intent, occurs, score)
     made += _outcomes(frames, table, intents, seed)
@@ -81,9 +83,13 @@ def turn_table(frames: Frames) -> pd.DataFrame:
 def intents_of(table: pd.DataFrame) -> dict[str, pd.Series]:
     """Whether each turn has a label, by "head: label"; empty where the head abstained.
 
-    Levels of a mechanism count as one intent from level 1 on.
+    Levels of a mechanism count as one intent from level 1 on. Live intents of the operator's file
+    count from the first turn that has them.
     """
     found = {}
+    for column in sorted(name for name in table.columns if name.startswith(INTENT)):
+        name = column.removeprefix(INTENT).replace("_", " ")
+        found[f"live intent: {name}"] = table[column]
     for column in sorted(name for name in table.columns if name.startswith(HEAD)):
         head = column.removeprefix(HEAD)
         labels = table[column].where(table[column] != ABSTAINED)
@@ -109,21 +115,22 @@ def _compared(
     for label, value in (("with", 1.0), ("without", 0.0)):
         part = some[occurs[known] == value]
         base = blank(part, shown, intent, "score (0-1)")
-        for each in _terms(part[score], None, part["counsellor"], f"mean {label} it", base):
+        for each in _terms(part, score, None, f"mean {label} it", base):
             yield replace(each, p=None).checked(size_of(part))
     base = blank(some, shown, intent, "score (0-1)")
     design = pd.DataFrame({"occurs": occurs[known]})
-    for each in _terms(some[score], design, some["counsellor"], "difference", base):
+    for each in _terms(some, score, design, "difference", base):
         yield each.checked(size_of(some))
 
 
 def _terms(
-    y: pd.Series, design: pd.DataFrame | None, clusters: pd.Series, name: str, base: Estimate
+    rows: pd.DataFrame, score: str, design: pd.DataFrame | None, name: str, base: Estimate
 ) -> list[Estimate]:
     term = "intercept" if design is None else "occurs"
-    columns = pd.DataFrame(index=y.index) if design is None else design
+    columns = pd.DataFrame(index=rows.index) if design is None else design
     try:
-        found = gee(y, columns, clusters).terms[term]
+        fit = gee(rows[score], columns, rows["counsellor"], clients=rows["client"])
+        found = fit.terms[term]
     except (NotEstimable, KeyError) as problem:
         words = str(problem) if isinstance(problem, NotEstimable) else "not enough data"
         return [replace(base, name=name, problem=words)]

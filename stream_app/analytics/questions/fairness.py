@@ -19,6 +19,7 @@ import pandas as pd
 from scipy.stats import fisher_exact
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
+from stream_app.analytics.questions import progress
 from stream_app.analytics.questions.clustered import NotEstimable, gee
 from stream_app.analytics.questions.expressed_perceived import corrected
 from stream_app.analytics.questions.frames import Frames
@@ -79,7 +80,10 @@ def analyse(
         groupings.append("client attribute")
     rates = [rate for rate in _rates(frames, sessions) if not rate.rows.empty]
     estimates = [
-        each for rate in rates for grouping in groupings for each in _by_group(rate, grouping)
+        each
+        for rate in progress.each("rates", rates)
+        for grouping in groupings
+        for each in _by_group(rate, grouping)
     ]
     estimates = corrected(estimates)
     notes = ["The language tag stands for dialect only as far as platforms set it."]
@@ -192,7 +196,8 @@ def _difference(
         return _rare_difference(found, *sides, alike)
     design = pd.DataFrame({"inside": np.asarray(inside, dtype=float)}, index=rows.index)
     try:
-        term = gee(rows[column], design, rows["counsellor"]).terms["inside"]
+        fit = gee(rows[column], design, rows["counsellor"], clients=rows["client"])
+        term = fit.terms["inside"]
     except (NotEstimable, KeyError):
         return replace(found, problem=NOT_ENOUGH)
     return replace(found, value=term.value, low=term.low, high=term.high, p=term.p)

@@ -319,7 +319,7 @@ def _heads(facts: Facts, restricted: Outputs) -> list[Field]:
 
 
 def _turns(facts: Facts, ids: sa.Select[Any], heads: Sequence[Field]) -> pd.DataFrame:
-    plain = [*TURN_COLUMNS, "stage", "late"]
+    plain = [*TURN_COLUMNS, "stage", "late", *(["intents"] if heads else [])]
     facts.load("fact_turn", _chosen(ids), [*plain, *head_labels.needed(heads)])
     frame = facts.query(
         f"SELECT * FROM fact_turn WHERE stage = '{Stage.FINAL.value}' AND NOT late "
@@ -331,8 +331,8 @@ def _turns(facts: Facts, ids: sa.Select[Any], heads: Sequence[Field]) -> pd.Data
     found = _text_as_objects(frame[list(TURN_COLUMNS)].copy())
     if not heads:
         return found
-    others = head_labels.other_labels(facts.manifests())
-    return found.join(head_labels.of(frame, heads, others))
+    labels = head_labels.of(frame, heads, head_labels.other_labels(facts.manifests()))
+    return found.join(labels).join(head_labels.of_intents(frame))
 
 
 def _alerts(facts: Facts, ids: sa.Select[Any]) -> pd.DataFrame:

@@ -27,7 +27,7 @@ def size_of(sessions: pd.DataFrame) -> CellSize:
 
 def bundles_of(sessions: pd.DataFrame) -> str:
     """The bundles behind a figure, as one text."""
-    return " + ".join(sorted(set(sessions["bundle"])))
+    return " + ".join(sorted(sessions["bundle"].unique()))
 
 
 def begin(frames: Frames, context: Context, question: str, texts: Texts) -> Analysis:
@@ -39,7 +39,7 @@ def begin(frames: Frames, context: Context, question: str, texts: Texts) -> Anal
         until=context.until,
         sessions=None if size.too_small else len(frames.sessions),
         counsellors=None if size.too_small else size.counsellors,
-        bundles=sorted(set(frames.sessions["bundle"])),
+        bundles=sorted(frames.sessions["bundle"].unique()),
         agreement=list(context.agreement),
         title=texts.title,
         about=texts.about,

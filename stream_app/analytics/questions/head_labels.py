@@ -3,16 +3,19 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pandas as pd
 
 from stream_app.analytics.views.columns import Kind
 from stream_app.analytics.views.heads import PROBES, Field
+from stream_app.contracts.events import Role
 from stream_app.core.measures.heads import Dimension, HeadKind
 
 ABSTAINED: Final = "abstained"
 HEAD: Final = "head."
 PERCEIVED: Final = "perceived."
+INTENT: Final = "intent."
 
 
 def needed(fields: Iterable[Field]) -> list[str]:
@@ -93,3 +96,24 @@ def _likeliest(
     found[~asked] = np.nan
     found[gone] = ABSTAINED
     return found
+
+
+def of_intents(turns: pd.DataFrame) -> pd.DataFrame:
+    """A column ``intent.NAME`` for each live intent that counsellors' turns have: 1 or 0.
+
+    Missing before the first turn with it, when the operator's file may not have had it; and in
+    turns of clients. ``turns``: with ``intents`` as ``fact_turn`` has it, and in any order.
+    """
+    said = turns["role"] == Role.COUNSELLOR.value
+    written = turns.loc[said & turns["intents"].notna() & (turns["intents"] != "{}"), "intents"]
+    places: dict[str, list[int]] = {}
+    for text, rows in written.groupby(written).groups.items():
+        for name in msgspec.json.decode(str(text), type=dict[str, float]):
+            places.setdefault(name, []).extend(rows)
+    found = {}
+    for name, rows in sorted(places.items()):
+        occurs = pd.Series(0.0, index=turns.index)
+        occurs[rows] = 1.0
+        first = turns.loc[rows, "occurred_at"].min()
+        found[INTENT + name] = occurs.where(said & (turns["occurred_at"] >= first))
+    return pd.DataFrame(found, index=turns.index)

@@ -18,6 +18,7 @@ from statsmodels.regression.mixed_linear_model import MixedLM
 from statsmodels.tools import add_constant
 from statsmodels.tools.sm_exceptions import ConvergenceWarning
 
+from stream_app.analytics.questions import progress
 from stream_app.analytics.questions.clustered import Fit, NotEstimable, Term, dummies, gee, terms
 from stream_app.analytics.questions.common_time import (
     CANDIDATE,
@@ -78,6 +79,9 @@ WITHIN: Final = "change per month within counsellors"
 BETWEEN: Final = "difference per month of mean tenure between counsellors"
 POOLED: Final = "trend per month, each session counts once (includes who stays)"
 POOLED_PEOPLE: Final = "trend per month, each counsellor counts once (includes who stays)"
+SAME_MIX: Final = (
+    "trend per month at the same mix of channels, domains and clients (includes who stays)"
+)
 MIXED: Final = "change per month within counsellors, mixed model"
 MEAN: Final = "mean"
 FEWEST_DAYS: Final = 182
@@ -133,9 +137,14 @@ def analyse(
             f"No counsellor has the minimum activity (longest stay: {_longest(everyone)})."
         )
         return replace(found, notes=notes)
-    estimates = [each for name in measures for each in _estimates(everyone, chosen, name)]
+    estimates = [
+        each
+        for name in progress.each("measures", measures)
+        for each in _estimates(everyone, chosen, name)
+    ]
     drawn = [curve for name in measures for curve in _curves(chosen, name, calendar)]
     warnings = too_short(weeks_from(chosen["started_at"], EPOCH))
+    notes += simpsons(estimates)
     return replace(found, estimates=estimates, curves=drawn, notes=notes, warnings=warnings)
 
 
@@ -169,9 +178,10 @@ def _estimates(everyone: pd.DataFrame, chosen: pd.DataFrame, measure: str) -> It
 
 
 def _pooled(everyone: pd.DataFrame, measure: str, unit: str) -> Iterator[Estimate]:
-    """Both trends side by side: where they differ, a part of the counsellors makes the other."""
+    """Trends side by side: where they differ, a part of the sessions or people makes the first."""
     base = blank(everyone, measure, ALL, unit)
-    for fit, name in ((pooled_fit, POOLED), (people_fit, POOLED_PEOPLE)):
+    pairs = ((pooled_fit, POOLED), (same_mix_fit, SAME_MIX), (people_fit, POOLED_PEOPLE))
+    for fit, name in pairs:
         for each in estimated(partial(fit, everyone, measure), {"months": name}, base):
             yield replace(each, p=None)
 
@@ -237,7 +247,42 @@ def between_fit(cells: pd.DataFrame, measure: str) -> Fit:
 def pooled_fit(sessions: pd.DataFrame, measure: str) -> Fit:
     """The naive trend of sessions: term ``months``."""
     columns = sessions[["months"]].join(dummies(sessions["bundle"], "bundle"))
-    return gee(sessions[measure], columns, sessions["counsellor"])
+    return gee(sessions[measure], columns, sessions["counsellor"], clients=sessions["client"])
+
+
+def same_mix_fit(sessions: pd.DataFrame, measure: str) -> Fit:
+    """The trend of sessions if channels, domains, and first and later sessions had kept their mix.
+
+    Term ``months``.
+    """
+    parts = [dummies(sessions[name], name) for name in ("bundle", "channel", "domain")]
+    columns = pd.concat([sessions[["months"]], *parts], axis=1)
+    order = sessions.sort_values("started_at")
+    columns["returning"] = order.duplicated("client").astype(float)
+    return gee(sessions[measure], columns, sessions["counsellor"], clients=sessions["client"])
+
+
+def simpsons(estimates: Sequence[Estimate]) -> Iterator[str]:
+    """Measures whose pooled trend is another one at the same mix, or if people count once."""
+    found = {(each.measure, each.name): each for each in estimates if each.group == ALL}
+    for (measure, name), pooled in found.items():
+        if name != POOLED or pooled.value is None or not _is_clear(pooled):
+            continue
+        for other in (SAME_MIX, POOLED_PEOPLE):
+            beside = found.get((measure, other))
+            if beside is None or beside.value is None:
+                continue
+            if beside.value * pooled.value <= 0 or not _is_clear(beside):
+                yield (
+                    f"{measure.replace('_', ' ')}: the trend of all sessions, {pooled.value:+.2g} "
+                    f"per month, is not there in the {other}, {beside.value:+.2g}: it comes from "
+                    "which sessions there were, and not from a change of how people answer "
+                    "(Simpson's paradox)."
+                )
+
+
+def _is_clear(each: Estimate) -> bool:
+    return each.low is not None and each.high is not None and each.low * each.high > 0
 
 
 def people_fit(sessions: pd.DataFrame, measure: str) -> Fit:

@@ -19,6 +19,7 @@ import pandas as pd
 from statsmodels.regression.linear_model import OLS
 from statsmodels.tools import add_constant
 
+from stream_app.analytics.questions import progress
 from stream_app.analytics.questions.clustered import Fit, NotEstimable, dummies, gee, terms
 from stream_app.analytics.questions.expressed_perceived import corrected
 from stream_app.analytics.questions.frames import Frames
@@ -57,7 +58,7 @@ def analyse(
     found = begin(frames, context, QUESTION, TEXTS)
     table = declared(frames.sessions, attributes)
     notes = [f"Both declared an attribute in {len(table)} of {len(frames.sessions)} sessions."]
-    estimates = [each for name in measures for each in _of(table, name)]
+    estimates = [each for name in progress.each("measures", measures) for each in _of(table, name)]
     if not estimates:
         notes = ["Not enough data: too few sessions in which both declared an attribute."]
     return replace(found, estimates=corrected(estimates), notes=notes)

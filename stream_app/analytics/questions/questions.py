@@ -1,7 +1,7 @@
 """The questions that can be asked, and how each is answered from a database."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -9,6 +9,7 @@ from typing import Final
 from stream_app.analytics.questions import (
     associations,
     drift,
+    drift_watch,
     expressed_perceived,
     fairness,
     frames,
@@ -45,6 +46,7 @@ class Asked:
         attributes: self-declared, by pseudonym; None: not configured.
         archive: the folder of archived months.
         restricted: outputs that are not read; archived months may still have them.
+        acknowledged: changes that are the baseline (drift); ``answer`` reads them.
     """
 
     scope: Scope = ALL_SESSIONS
@@ -59,6 +61,7 @@ class Asked:
     attributes: Mapping[str, str] | None = None
     archive: Path | None = None
     restricted: Outputs = NOTHING
+    acknowledged: tuple[tuple[drift.Subject, datetime], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,9 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     ),
     service_levels.QUESTION: Question(_service_levels, service_levels.MEASURES),
     drift.QUESTION: Question(
-        lambda found, context, asked: drift.analyse(found, context, at=asked.at),
+        lambda found, context, asked: drift.analyse(
+            found, context, at=asked.at, known=dict(asked.acknowledged)
+        ),
         turns=True,
         heads=True,
     ),
@@ -137,6 +142,8 @@ def answer(store: Store, name: str, asked: Asked, agreement: Agreement = lambda 
         ArchiveError: archived sessions are meant, and the archive is not there.
     """
     question = QUESTIONS[name]
+    if name == drift.QUESTION:
+        asked = replace(asked, acknowledged=tuple(drift_watch.acknowledged(store).items()))
     found = frames.read(
         store,
         asked.scope,

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
+from stream_app.analytics.questions import progress
 from stream_app.analytics.questions.clustered import (
     FEWEST_CLUSTERS,
     Fit,
@@ -115,11 +116,11 @@ def analyse(
     change = None if at is None else Change(pd.Timestamp(at), trained)
     estimates: list[Estimate] = []
     drawn: list[Curve] = []
-    for name, unit in OF_SESSIONS.items():
+    for name, unit in progress.each("measures of sessions", OF_SESSIONS.items()):
         if name in measures:
             estimates += _estimates(sessions, name, unit, change)
             drawn += _curves(sessions, name, unit)
-    for name, unit in OF_ALERTS.items():
+    for name, unit in progress.each("measures of alerts", OF_ALERTS.items()):
         if name in measures and not alerts.empty:
             estimates += _estimates(alerts, name, unit, change)
             drawn += _curves(alerts, name, unit)

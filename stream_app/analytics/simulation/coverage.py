@@ -5,7 +5,10 @@ docs/analytics-methods.md. A 95 % interval should hold the truth in 92 to 98 of 
 range that chance allows with 200), and find something in about 5 of 100 where nothing is. Where a
 world gives another explanation of a change, no estimate is the right answer; it is counted apart.
 
-``--worlds null`` draws the unclean worlds alone, where nothing happens to people.
+The first platform's estimates stand in the table, too: drawing that platform again shows whether
+the table is about the estimators as they are.
+
+``--worlds NAME…`` and ``--estimators WORDS`` draw a part, and replace its lines of the table.
 """
 
 import argparse
@@ -38,6 +41,7 @@ from stream_app.analytics.simulation.simulator import ALERT_LOGIT, Platform, Wor
 DOCUMENT: Final = Path("docs/analytics-methods.md")
 BEGIN: Final = "<!-- coverage: begin -->"
 END: Final = "<!-- coverage: end -->"
+BIASED: Final = " **biased**"
 SIGNIFICANT: Final = 0.05
 LEAST: Final = 0.92
 MOST: Final = 0.98
@@ -110,10 +114,11 @@ class Check:
 class Tally:
     """Counts of ``n`` intervals: how many held the truth, and how many excluded 0.
 
-    ``refused``: platforms without an estimate.
+    ``first``: what the first platform gave. ``refused``: platforms without an estimate.
     """
 
     def __init__(self) -> None:
+        self.first: str | None = None
         self.refused = 0
         self.held = 0
         self.found = 0
@@ -122,6 +127,8 @@ class Tally:
 
     def add(self, term: Term | None, truth: float) -> None:
         """Count one platform; None: there is no estimate, for a reason."""
+        if self.first is None:
+            self.first = shown(term)
         if term is None:
             self.refused += 1
             return
@@ -129,6 +136,11 @@ class Tally:
         self.held += term.low <= truth <= term.high
         self.found += term.p < SIGNIFICANT
         self.values.append(term.value)
+
+
+def shown(term: Term | None) -> str:
+    """An estimate as the table shows it."""
+    return "none" if term is None else f"{term.value:.3g}"
 
 
 def _within(platform: Platform) -> Term:
@@ -147,7 +159,8 @@ def _of_turns(kind: str, term: str) -> Callable[[Platform], Term]:
     def estimate(platform: Platform) -> Term:
         table = associations.turn_table(platform.frames)
         design = associations.turn_design(table, with_length=True)
-        return gee(table[kind], design, table["counsellor"], "poisson").terms[term]
+        who = table["counsellor"], "poisson"
+        return gee(table[kind], design, *who, clients=table["client"]).terms[term]
 
     return estimate
 
@@ -157,7 +170,8 @@ def _of_sessions(kind: str, term: str, family: str) -> Callable[[Platform], Term
         table = associations.session_table(platform.frames)
         value = table[kind] if family == "gaussian" else table[kind].fillna(0.0)
         design = associations.session_design(table)
-        return gee(value, design, table["counsellor"], family).terms[term]
+        who = table["counsellor"], family
+        return gee(value, design, *who, clients=table["client"]).terms[term]
 
     return estimate
 
@@ -193,23 +207,22 @@ def _perceived(platform: Platform) -> Term:
     occurs = expressed_perceived.intents_of(table)["strategy: question"]
     known = occurs.notna()
     some = table[known]
-    return gee(
-        some[f"{PERCEIVED}engagement"], occurs[known].to_frame("x"), some["counsellor"]
-    ).terms["x"]
+    score, design = some[f"{PERCEIVED}engagement"], occurs[known].to_frame("x")
+    return gee(score, design, some["counsellor"], clients=some["client"]).terms["x"]
 
 
 def _alerts(platform: Platform) -> Term:
     sessions = platform.frames.sessions
     alerted = sessions["session_id"].isin(set(platform.frames.alerts["session_id"])).astype(float)
     phone = (sessions["channel"] == "phone").astype(float).to_frame("phone")
-    return gee(alerted, phone, sessions["counsellor"]).terms["phone"]
+    return gee(alerted, phone, sessions["counsellor"], clients=sessions["client"]).terms["phone"]
 
 
 def _errors(platform: Platform) -> Term:
     rated = platform.frames.ratings.merge(platform.frames.sessions, on="session_id")
     wrong = (rated["model"] != rated["value"]).astype(float)
     phone = (rated["channel"] == "phone").astype(float).to_frame("phone")
-    return gee(wrong, phone, rated["counsellor"]).terms["phone"]
+    return gee(wrong, phone, rated["counsellor"], clients=rated["client"]).terms["phone"]
 
 
 def _stability(platform: Platform) -> Term:
@@ -227,14 +240,13 @@ def _stability(platform: Platform) -> Term:
 def _calibrated(platform: Platform) -> Term:
     table = drift.rated_table(platform.frames)
     gap = table["right"] - table["probability"]
-    return gee(gap, table[[]], table["counsellor"]).terms["intercept"]
+    return gee(gap, table[[]], table["counsellor"], clients=table["client"]).terms["intercept"]
 
 
 def _risk(platform: Platform) -> Term:
     table = drift.risk_table(platform.frames, "risk.dissatisfied")
-    return gee(table["bad"] - table["risk.dissatisfied"], table[[]], table["counsellor"]).terms[
-        "intercept"
-    ]
+    gap = table["bad"] - table["risk.dissatisfied"]
+    return gee(gap, table[[]], table["counsellor"], clients=table["client"]).terms["intercept"]
 
 
 def _logistic(value: float) -> float:
@@ -272,6 +284,14 @@ CHECKS: Final = (
         "associations: follows by interpretations (log odds)",
         _of_sessions("follow", "interpretations", "binomial"),
         dict(zip(BOTH, (0.5, 0.0), strict=True)),
+    ),
+    *(
+        Check(
+            f"associations: follows by {name.replace('_', ' ')} (log odds)",
+            _of_sessions("follow", name, "binomial"),
+            {"nothing": 0.0},
+        )
+        for name in ("emotional_reactions", "explorations")
     ),
     Check(
         "associations: rating by interpretations",
@@ -313,14 +333,18 @@ CHECKS: Final = (
 
 Key = tuple[str, str]
 """Name of the check and of the world."""
+Task = tuple[str, int, str]
+"""World, number of the platform, and a part of the names of the estimators that are tried."""
 
 
-def one(task: tuple[str, int]) -> list[tuple[Key, Term | None]]:
-    """All checks of a world on one platform."""
-    world, seed = task
+def one(task: Task) -> list[tuple[Key, Term | None]]:
+    """The checks of a world on one platform."""
+    world, seed, estimators = task
     platform = simulate(replace(WORLDS[world], seed=seed))
     return [
-        ((check.name, world), _tried(check, platform)) for check in CHECKS if world in check.truths
+        ((check.name, world), _tried(check, platform))
+        for check in CHECKS
+        if world in check.truths and estimators in check.name
     ]
 
 
@@ -332,23 +356,28 @@ def _tried(check: Check, platform: Platform) -> Term | None:
 
 
 def run(
-    simulations: int, processes: int = 1, worlds: Iterable[str] = tuple(WORLDS)
+    simulations: int,
+    processes: int = 1,
+    worlds: Iterable[str] = tuple(WORLDS),
+    estimators: str = "",
 ) -> dict[Key, Tally]:
-    """Draw every world so many times; the same number gives the same result."""
-    tasks = [(world, seed) for world in worlds for seed in range(1, simulations + 1)]
-    truths = {
-        (check.name, world): truth for check in CHECKS for world, truth in check.truths.items()
-    }
-    found = {key: Tally() for key in truths if key[1] in worlds}
+    """Draw every world so many times; the same number gives the same result.
+
+    ``estimators``: a part of their names.
+    """
+    chosen = [(check, world) for check in CHECKS for world in worlds if world in check.truths]
+    chosen = [(check, world) for check, world in chosen if estimators in check.name]
+    tried = sorted({world for _, world in chosen}, key=list(WORLDS).index)
+    tasks = [(world, seed, estimators) for world in tried for seed in range(1, simulations + 1)]
+    truths = {(check.name, world): check.truths[world] for check, world in chosen}
+    found = {key: Tally() for key in truths}
     for each in _computed(tasks, processes):
         for key, term in each:
             found[key].add(term, truths[key])
     return found
 
 
-def _computed(
-    tasks: list[tuple[str, int]], processes: int
-) -> Iterator[list[tuple[Key, Term | None]]]:
+def _computed(tasks: list[Task], processes: int) -> Iterator[list[tuple[Key, Term | None]]]:
     if processes == 1:
         yield from map(one, tasks)
         return
@@ -356,29 +385,52 @@ def _computed(
         yield from pool.map(one, tasks, chunksize=5)
 
 
-def table(found: Mapping[Key, Tally]) -> str:
-    """The table as Markdown."""
-    lines = [
-        "| estimator | world | truth | no estimate | mean estimate | 95 % interval holds it "
-        "| p < 0.05 |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
+def rows(found: Mapping[Key, Tally]) -> dict[Key, str]:
+    """Lines of the Markdown table."""
+    lines = {}
     for check in CHECKS:
         for world, truth in check.truths.items():
-            if (check.name, world) not in found:
+            key = check.name, world
+            if key not in found:
                 continue
-            tally = found[check.name, world]
-            marked = f"{check.name} **biased**" if check.biased else check.name
-            begins = f"| {marked} | {world} | {truth:.3g} | {tally.refused} |"
+            tally = found[key]
+            name = f"{check.name}{BIASED}" if check.biased else check.name
+            of = f"{tally.refused} of {tally.refused + tally.n}"
+            begins = f"| {name} | {world} | {truth:.3g} | {tally.first} | {of} |"
             if not tally.n:
-                lines.append(f"{begins} | | |")
+                lines[key] = f"{begins} | | |"
                 continue
             low, high = proportion_confint(tally.held, tally.n, method="wilson")
             holds = f"{tally.held / tally.n:.1%} ({low:.0%}-{high:.0%})"
-            lines.append(
+            lines[key] = (
                 f"{begins} {np.mean(tally.values):.4f} | {holds} | {tally.found / tally.n:.1%} |"
             )
-    return "\n".join(lines)
+    return lines
+
+
+def table(lines: Mapping[Key, str]) -> str:
+    """The table as Markdown, in the order of the estimators."""
+    keys = [(check.name, world) for check in CHECKS for world in check.truths]
+    return "\n".join(
+        [
+            "| estimator | world | truth | first platform | no estimate | mean estimate "
+            "| 95 % interval holds it | p < 0.05 |",
+            "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+            *(lines[key] for key in keys if key in lines),
+        ]
+    )
+
+
+def recorded(text: str) -> dict[Key, str]:
+    """The lines of the table in the document."""
+    lines = text.partition(BEGIN)[2].partition(END)[0].strip().splitlines()
+    return {key_of(line): line for line in lines[2:]}
+
+
+def key_of(line: str) -> Key:
+    """The estimator and world that a line of the table is about."""
+    name, world = (cell.strip() for cell in line.strip("|").split("|")[:2])
+    return name.removesuffix(BIASED), world
 
 
 def outside(found: Mapping[Key, Tally]) -> Iterable[str]:
@@ -397,22 +449,19 @@ def outside(found: Mapping[Key, Tally]) -> Iterable[str]:
 
 
 def main() -> None:
-    """Run and write the table into the document."""
+    """Run, and write the lines of what was drawn into the document's table."""
     parser = argparse.ArgumentParser(prog="python -m stream_app.analytics.simulation.coverage")
     parser.add_argument("--simulations", type=int, default=200)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--worlds", choices=("all", "null"), default="all")
+    parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=tuple(WORLDS))
+    parser.add_argument("--estimators", default="", help="a part of their names")
     given = parser.parse_args()
-    if given.worlds == "null":
-        print(table(run(given.simulations, given.processes, UNCLEAN)))
-        return
-    found = run(given.simulations, given.processes)
+    found = run(given.simulations, given.processes, given.worlds, given.estimators)
     text = DOCUMENT.read_text("utf-8")
+    result = table(recorded(text) | rows(found))
     before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    shown = f"{given.simulations} platforms of each world.\n\n{table(found)}"
-    DOCUMENT.write_text(f"{before}{BEGIN}\n{shown}\n{END}{after}", "utf-8")
-    print(shown)
+    DOCUMENT.write_text(f"{before}{BEGIN}\n{result}\n{END}{rest.partition(END)[2]}", "utf-8")
+    print(table(rows(found)))
     for name in outside(found):
         print(f"outside {LEAST:.0%}-{MOST:.0%}: {name}")
 

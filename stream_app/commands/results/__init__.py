@@ -3,6 +3,7 @@
 __all__ = [
     "analyse",
     "archive",
+    "drift",
     "export",
     "report",
     "reviews",

@@ -1,17 +1,19 @@
 """``rapport analyse``: longitudinal analyses of the stored scores."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from stream_app import bootstrap
-from stream_app.analytics.questions import attributes, questions
+from stream_app.analytics.questions import attributes, progress, questions
 from stream_app.analytics.questions.questions import Asked
 from stream_app.analytics.questions.result import ALL, Analysis, Curve, Estimate
 from stream_app.commands.events.reading import record_read
@@ -35,11 +37,34 @@ def run(settings: Settings, question: str, asked: Asked) -> Analysis:
         if file is not None:
             store.load_privacy(settings.redact)
             asked = replace(asked, attributes=attributes.read(file, store.privacy.pseudonym))
-        return questions.answer(
-            store, question, asked, lambda known: agreement_words.sentences(store, known)
-        )
+        with _shown_progress():
+            return questions.answer(
+                store, question, asked, lambda known: agreement_words.sentences(store, known)
+            )
     finally:
         store.close()
+
+
+@contextmanager
+def _shown_progress() -> Iterator[None]:
+    """A bar on standard error, if it is a terminal: large platforms take minutes."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def listen(work: str, done: int, parts: int) -> None:
+            bar.update(task, description=work, completed=done, total=parts)
+
+        with progress.watched(listen):
+            yield
 
 
 def show(analysis: Analysis, console: Console, *, curves: bool) -> None:

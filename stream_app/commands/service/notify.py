@@ -15,6 +15,7 @@ from stream_app.errors import RapportError
 from stream_app.health_server import serve_probes
 from stream_app.notifications.notification import DeliveryFailed, trial_notification
 from stream_app.notifications.rota import LOOK_AHEAD, Rota
+from stream_app.notifications.targets import Target
 from stream_app.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -59,12 +60,7 @@ def test(settings: Settings, name: str | None) -> Iterator[tuple[str, str | None
     Raises:
         RapportError: there is no such target, or the file of targets is invalid.
     """
-    targets = notifier_process.notification_plan(settings).targets
-    chosen = [target for target in targets if name in {None, target.name}]
-    if not chosen:
-        known = ", ".join(target.name for target in targets) or "none: set RAPPORT_NOTIFICATIONS"
-        raise RapportError(f"there is no such target; known are {known}")
-    for target in chosen:
+    for target in chosen(settings, name):
         try:
             notifier_process.channel(settings, target).send(
                 trial_notification(target.name, datetime.now(UTC))
@@ -73,6 +69,20 @@ def test(settings: Settings, name: str | None) -> Iterator[tuple[str, str | None
             yield target.name, str(problem)
         else:
             yield target.name, None
+
+
+def chosen(settings: Settings, name: str | None) -> list[Target]:
+    """One target, or all.
+
+    Raises:
+        RapportError: there is no such target, or the file of targets is invalid.
+    """
+    targets = notifier_process.notification_plan(settings).targets
+    found = [target for target in targets if name in {None, target.name}]
+    if not found:
+        known = ", ".join(target.name for target in targets) or "none: set RAPPORT_NOTIFICATIONS"
+        raise RapportError(f"there is no such target; known are {known}")
+    return found
 
 
 def check(settings: Settings, now: datetime) -> list[RotaCheck]:

@@ -51,6 +51,7 @@ class AuditAction(Enum):
     GRANT_READING = "grant reading"
     CHANGE_RULES = "change rules"
     CHANGE_BUNDLE = "change bundle"
+    ACKNOWLEDGE_DRIFT = "acknowledge drift"
     ERASE = audit_chain.ERASE
     CHANGE_KEYS = "change keys"
     RECORD_CONSENT = "record consent"

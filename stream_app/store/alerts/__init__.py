@@ -5,6 +5,7 @@ __all__ = [
     "alert_counsellors",
     "alerts",
     "deliveries",
+    "drift_changes",
     "escalations",
     "interventions",
     "open_alerts",

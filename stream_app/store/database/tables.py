@@ -745,6 +745,20 @@ coaching_goals = Table(
 )
 """``goal`` is encrypted with a key of its own, under ``goal_id``, as the reasons of mutes are."""
 
+drift_changes = Table(
+    "drift_changes",
+    metadata,
+    Column("change_id", String(36), primary_key=True),
+    Column("name", String(100), nullable=False),
+    Column("measure", String(200), nullable=False),
+    Column("about", String(200), nullable=False),
+    Column("since", UtcDateTime, nullable=False),
+    Column("value", Double, nullable=False),
+    Column("found_at", UtcDateTime, nullable=False),
+    Column("acknowledged_at", UtcDateTime),
+    Column("person", String(100)),
+)
+
 audit = Table(
     "audit",
     metadata,

@@ -415,6 +415,10 @@ DECISIONS: Final[Mapping[str, Included | LeftOut]] = {
         "Versions of the alert rules that the person adopted",
         by_person=_account(tables.rule_adoptions.c.person),
     ),
+    "drift_changes": Included(
+        "Changes of the data or the model that the person acknowledged",
+        by_person=_account(tables.drift_changes.c.person),
+    ),
     "archived_sessions": Included(
         "Conversations whose numbers were moved to the archive", _in(tables.archived_sessions)
     ),

@@ -1,7 +1,7 @@
 """Prometheus metrics of a web process (``/metrics`` on the port of the health probes)."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -27,7 +27,8 @@ class IngestResult(Protocol):
 class WebMetrics:
     """The metrics of one web process, in their own registry."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, drift: Callable[[], float]) -> None:
+        """``drift``: counts the changes that nobody has acknowledged."""
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "rapport_http_requests",
@@ -60,6 +61,12 @@ class WebMetrics:
             "rapport_live_events", "Live events since the process started", registry=self.registry
         )
         events.set_function(lambda: float(hub.number))
+        changes = Gauge(
+            "rapport_drift_changes",
+            "Changes of the data or the model that nobody has acknowledged",
+            registry=self.registry,
+        )
+        changes.set_function(drift)
 
     def count_events(self, results: Iterable[IngestResult]) -> None:
         """Count a batch's events by result."""

@@ -136,6 +136,8 @@ API: Final[dict[tuple[str, str], Row]] = {
     ("post", "/goals/{goal_id}/end"): Row(
         SUPERVISORS, (*ACT, *TEXT), {"state": "reached"}, own=True, unseen=True
     ),
+    ("get", "/drift"): Row("y-yy--", SCORES),
+    ("post", "/drift/{change_id}/acknowledge"): Row(ADMINS, also=CONFLICT),
     ("get", "/agreement"): Row(MEMBERS, SCORES, query={"bundle": BUNDLE}),
     ("get", "/agreement/shadow"): Row(MEMBERS, SCORES),
     ("get", "/analyses"): Row(REPORTS, SCORES),

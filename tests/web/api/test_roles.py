@@ -26,8 +26,9 @@ from stream_app.contracts.scores import Alert, AlertAction, SessionScore, TurnSc
 from stream_app.store.accounts import studies
 from stream_app.store.accounts.people import People, Person
 from stream_app.store.accounts.roles import PersonRole, Right
-from stream_app.store.alerts import alert_actions, alerts, rule_versions
+from stream_app.store.alerts import alert_actions, alerts, drift_changes, rule_versions
 from stream_app.store.alerts.alerts import AlertFilter
+from stream_app.store.alerts.drift_changes import FoundChange
 from stream_app.store.database import tables
 from stream_app.store.sessions.routing import read_routing
 from stream_app.store.sessions.scope import ALL_SESSIONS
@@ -161,6 +162,7 @@ class Asker:
             "topic",
             "intervention_id",
             "version",
+            "change_id",
         }
         return bool(named) or any(f"{{{each}}}" in str(self.row.body) for each in FILLED)
 
@@ -219,6 +221,10 @@ class Asker:
                 new = NewCalibrationSample("t", BUNDLE, session.partition("-")[0], 5, 1)
                 sue = Person("sue", PersonRole.SUPERVISOR, all_teams=True)
                 return calibration_samples.draw(store, sue, new).sample_id
+            case "change_id":
+                found = FoundChange("index", "length", "all", datetime.now(UTC), 0.1)
+                drift_changes.record(store, [found])
+                return drift_changes.all_of(store)[0].change_id
             case "version":
                 return str(rule_versions.save(store, "version: 1\nrules: []\n", "sue", "r"))
             case _:

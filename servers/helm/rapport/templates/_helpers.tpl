@@ -116,7 +116,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- $_ := set $own "RAPPORT_BUNDLE" $values.bundle.name -}}
 {{- end -}}
 {{- with $values.bundle.digest }}{{ $_ := set $own "RAPPORT_BUNDLE_DIGEST" . }}{{ end -}}
-{{- if ne .component "migration" -}}
+{{- if not (has .component (list "migration" "drift")) -}}
 {{- $_ := set $own "RAPPORT_HEALTH_HOST" "0.0.0.0" -}}
 {{- $_ := set $own "RAPPORT_HEALTH_PORT" "8081" -}}
 {{- end -}}
