@@ -266,7 +266,7 @@ def check_drift(
     from stream_app import extras
 
     extras.require_analytics()
-    from stream_app.commands.results import drift as command
+    from stream_app.commands.service import drift as command
 
     found = command.check(settings_for(), notify)
     for line in found:
@@ -283,7 +283,7 @@ def list_drift(
 
     extras.require_analytics()
     from stream_app.analytics.questions.drift_watch import words
-    from stream_app.commands.results import drift as command
+    from stream_app.commands.service import drift as command
 
     for each in command.listed(settings_for(), unacknowledged=not every):
         by = f"  acknowledged by {each.person}" if each.person else ""
@@ -298,6 +298,6 @@ def acknowledge_drift(
     from stream_app import extras
 
     extras.require_analytics()
-    from stream_app.commands.results import drift as command
+    from stream_app.commands.service import drift as command
 
     typer.echo(f"acknowledged: {command.acknowledge(settings_for(), change_id)}")

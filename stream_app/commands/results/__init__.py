@@ -3,7 +3,6 @@
 __all__ = [
     "analyse",
     "archive",
-    "drift",
     "export",
     "report",
     "reviews",

@@ -5,6 +5,7 @@ __all__ = [
     "bench",
     "child_processes",
     "doctor",
+    "drift",
     "history",
     "interrupts",
     "notify",
