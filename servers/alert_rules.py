@@ -1,4 +1,4 @@
-"""Prometheus alert rules from the runbook in docs/operations.md: ``python -m servers.alert_rules``.
+"""Prometheus alert rules from the runbook in docs/runbook.md: ``python -m servers.alert_rules``.
 
 Prints the rules file, ``servers/monitoring/rules.yml``, of which the Helm chart has a copy in
 ``servers/helm/rapport/files``. A row with an alert has in its last column the alert's name,
@@ -14,7 +14,7 @@ from typing import Final, TextIO
 from msgspec import Struct
 from ruamel.yaml import YAML
 
-RUNBOOK: Final = Path(__file__).parents[1] / "docs" / "operations.md"
+RUNBOOK: Final = Path(__file__).parents[1] / "docs" / "runbook.md"
 HEADING: Final = "## Runbook"
 COLUMNS: Final = ["symptom", "cause", "action", "alert"]
 _ALERT: Final = re.compile(r"`(\w+)`, (warning|critical) after (\d+[smh]): `(.+)`")
@@ -69,9 +69,7 @@ def write(rules: Iterator[AlertRule], out: TextIO) -> None:
     yaml = YAML()
     yaml.width = _WIDE
     yaml.indent(mapping=2, sequence=4, offset=2)
-    out.write(
-        "# Generated from the runbook in docs/operations.md by python -m servers.alert_rules\n"
-    )
+    out.write("# Generated from the runbook in docs/runbook.md by python -m servers.alert_rules\n")
     yaml.dump({"groups": [{"name": "rapport", "rules": [_entry(rule) for rule in rules]}]}, out)
 
 
@@ -90,7 +88,7 @@ def _entry(rule: AlertRule) -> dict[str, object]:
             "summary": _plain(rule.symptom),
             "cause": _plain(rule.cause),
             "action": _plain(rule.action),
-            "runbook": "docs/operations.md#runbook",
+            "runbook": "docs/runbook.md#runbook",
         },
     }
 

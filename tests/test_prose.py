@@ -15,7 +15,7 @@ from tests import sources
 ROOT = Path(__file__).parent.parent
 PYTHON = ("stream_app", "models", "export", "benchmarks", "migrations", "servers", "tests")
 DOCUMENTS = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/*/*.md")
-TEMPLATES = "stream_app/web/console/templates/*.html"
+TEMPLATES = "stream_app/web/console/**/templates/*.html"
 TERMINAL = ("stream_app/cli/*.py", "stream_app/commands/**/*.py")
 """Modules whose strings are printed: help and messages of the commands."""
 

@@ -9,7 +9,7 @@ from stream_app.cli.options import settings_for
 
 key_commands = typer.Typer(
     no_args_is_help=True,
-    help="Manage the keys of stored text and pseudonyms; see docs/operations.md.",
+    help="Manage the keys of stored text and pseudonyms; see docs/security.md.",
 )
 
 

@@ -82,7 +82,7 @@ class KeySource:
             raise SealingError(
                 f"RAPPORT_{self.setting}_FILE is not set: text is stored encrypted, and its keys "
                 "must not be in the database. Make a key with `rapport keys new FILE` and set "
-                f"RAPPORT_{self.setting}_FILE=FILE for every process (docs/operations.md, Keys)"
+                f"RAPPORT_{self.setting}_FILE=FILE for every process (docs/security.md, Keys)"
             )
         else:
             if self.is_missing and self._create:

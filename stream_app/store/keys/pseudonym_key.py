@@ -28,7 +28,7 @@ IN_DATABASE: Final = "pseudonym_key"
 FINGERPRINT: Final = "pseudonym_key_id"
 IS_INSIDE: Final = (
     "the pseudonym key is still in the database, where every backup holds it: set "
-    "RAPPORT_PSEUDONYM_KEY_FILE and run `rapport keys move` (docs/operations.md, Keys)"
+    "RAPPORT_PSEUDONYM_KEY_FILE and run `rapport keys move` (docs/security.md, Keys)"
 )
 
 

@@ -49,7 +49,10 @@ def address_of(request: Request) -> str:
     return f"{path}?{request.url.query}" if request.url.query else path
 
 
-templates = Jinja2Templates(FOLDER / "templates", context_processors=[_page_context])
+templates = Jinja2Templates(
+    [FOLDER / "templates", *sorted(FOLDER.glob("*/templates"))], context_processors=[_page_context]
+)
+"""Shared templates, and those beside the pages of each room; their names are unique."""
 
 
 def render(
