@@ -13,7 +13,16 @@ import pytest
 from tests import sources
 
 ROOT = Path(__file__).parent.parent
-PYTHON = ("stream_app", "models", "export", "benchmarks", "migrations", "servers", "tests")
+PYTHON = (
+    "stream_app",
+    "models",
+    "export",
+    "research",
+    "benchmarks",
+    "migrations",
+    "servers",
+    "tests",
+)
 DOCUMENTS = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/*/*.md")
 TEMPLATES = "stream_app/web/console/**/templates/*.html"
 TERMINAL = ("stream_app/cli/*.py", "stream_app/commands/**/*.py")
