@@ -202,12 +202,13 @@ _X: Final = (
 )
 
 
-def _varied(packed: str) -> str:
-    """Scores with another last probability, if they have one: few turns have equal scores."""
-    varied = "substring(int4send(CAST((x.i * :turns + t.seq) % 10000 AS integer)) FROM 3)"
+def _varied(column: str, *path: str) -> str:
+    """Scores with another probability there, if they have one: few turns have equal scores."""
+    place, head = ",".join(path), path[0]
+    value = "to_jsonb(((x.i * :turns + t.seq) % 10000) / 10000.0)"
     return (
-        f"CASE WHEN length({packed}) > 2 THEN "
-        f"overlay({packed} PLACING {varied} FROM length({packed}) - 1) ELSE {packed} END"
+        f"CASE WHEN jsonb_exists({column}, '{head}') "
+        f"THEN jsonb_set({column}, '{{{place}}}', {value}) ELSE {column} END"
     )
 
 
@@ -237,7 +238,8 @@ _STATEMENTS: Final = (
     "false, false, p.levels[1], p.levels[2], p.levels[3], "
     "p.levels[1] + p.levels[2] + p.levels[3], p.confidence, "
     "CASE WHEN p.role = 'counsellor' THEN p.confidence / 2 END, "
-    f"p.expressed, {_varied('p.perceived')}, {_varied('p.client')}, p.abstained "
+    f"p.expressed, {_varied('p.perceived', 'engagement')}, "
+    f"{_varied('p.client', 'distress', 'yes')}, p.abstained "
     f"{_X} "
     "CROSS JOIN generate_series(0, CAST(:turns AS integer) - 1) AS t(seq) "
     f"JOIN score_pool AS p ON p.role = {_ROLE} AND p.n = (x.i * 31 + t.seq * 17) % :pool",

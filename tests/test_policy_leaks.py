@@ -16,12 +16,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 import sqlalchemy as sa
-from stream_app.worker.batches.encoded_scores import encoding
 
 from stream_app import bootstrap
 from stream_app.analytics.rollups import rollups
 from stream_app.analytics.views import schema as views
-from stream_app.contracts import schema
+from stream_app.contracts import schema, scores
 from stream_app.contracts.scores import AlertState
 from stream_app.core.measures.heads import PERCEIVED, Dimension
 from stream_app.core.pipeline.pipeline import Pipeline
@@ -79,7 +78,7 @@ OTHERS: Final = {
     "seq occurred_at reason value threshold values turns rules_digest protocol",
 }
 """All other fields of what a worker publishes: sort a new one into one of the two."""
-DESCRIPTIONS: Final = re.compile(r"/(api/v1/)?(bundles|rules|help)(/|$)")
+DESCRIPTIONS: Final = re.compile(r"/(api/v1/|admin/)?(bundles|rules|help)(/|$)")
 """Routes that describe the model and the rules, and name heads without a session's value."""
 SCORECARD: Final = "understanding"
 """Also the name of a criterion that people answer in a review."""
@@ -174,18 +173,16 @@ def test_every_field_that_is_published_is_sorted() -> None:
         assert fields == set(others.split()) | RESTRICTED.get(name, set()), name
 
 
-def published(session: Scored, version: int) -> Iterator[bytes]:
-    encode = encoding(version)
+def published(session: Scored) -> Iterator[bytes]:
     result = session.result
     for output in (*result.turn_scores, *result.session_scores, *result.alerts):
-        yield encode(output, session.core).value
+        yield scores.encode(output)
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_no_message_has_a_restricted_output(free: Scored, bound: Scored, version: int) -> None:
-    said = b"".join(published(free, version)).decode()
+def test_no_message_has_a_restricted_output(free: Scored, bound: Scored) -> None:
+    said = b"".join(published(free)).decode()
     assert free.told(said)
-    assert bound.told(b"".join(published(bound, version)).decode()) == []
+    assert bound.told(b"".join(published(bound)).decode()) == []
 
 
 def test_the_fields_of_messages_are_empty(free: Scored, bound: Scored) -> None:

@@ -15,8 +15,8 @@ _INVISIBLE: Final = re.compile(
     "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0"
     "\ufff9-\ufffb\U000e0000-\U000e0fff]+"
 )
-_APOSTROPHE: Final = re.compile(
-    r"[’‘‛ʼʻʹ＇]|\\(?=['’])|(?<=[^\W\d_])[`´′｀](?=[^\W\d_])|â€[™˜]"  # the last: UTF-8 as cp1252
+_APOSTROPHE: Final = re.compile(  # the last: UTF-8 as cp1252
+    r"[’‘‛ʼʻʹ＇]|\\(?=['’])|(?:(?<=[^\W\d_])|(?<=[\u0300-\u036f]))[`´′｀](?=[^\W\d_])|â€[™˜]"
 )
 _DASH: Final = re.compile("[‐‑‒–—―−﹘﹣－]")
 _MARKS: Final = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f\u11a8-\u11ff"

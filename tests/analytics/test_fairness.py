@@ -97,6 +97,6 @@ def test_a_certain_but_small_difference_is_called_small() -> None:
     certain = Estimate(
         DIFFERENCE, ALERTS, "x", "share", 0.02, 0.01, 0.03, 9, 9, "", p=0.001, p_adjusted=0.002
     )
-    assert fairness._is_small(certain)
-    assert not fairness._is_small(replace(certain, high=0.06))
-    assert not fairness._is_small(replace(certain, p_adjusted=0.2))
+    assert fairness.is_small(certain)
+    assert not fairness.is_small(replace(certain, high=0.06))
+    assert not fairness.is_small(replace(certain, p_adjusted=0.2))

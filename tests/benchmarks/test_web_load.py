@@ -11,7 +11,7 @@ from benchmarks.web_load import visits
 from benchmarks.web_load.stand_in_scorer import StandInScorer
 from benchmarks.web_load.visits import WEIGHTS, Visitor
 from servers import haproxy, postgres
-from stream_app.contracts.events import Role
+from stream_app.contracts.events import SCORED_ROLES
 from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
 from stream_app.core.session.environment import Policy
@@ -54,7 +54,7 @@ def test_the_stand_in_has_the_bundles_heads_and_the_core_accepts_its_scores() ->
     events = [receive(Source("t", 0, seq), turn(seq)) for seq in range(6)]
     result = pipeline.process(events, {})
     assert len(result.turns) == 6
-    for role in Role:
+    for role in SCORED_ROLES:
         scored = next(score for score in result.turn_scores if score.role is role)
         heads = {head.name for head in manifest.heads if role in head.roles}
         named = {*scored.expressed, *scored.perceived, *scored.client} - {"empathy_total"}

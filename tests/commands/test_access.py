@@ -69,6 +69,7 @@ COMMANDS = {
     "replay": SERVICE,
     "bench": SERVICE,
     "notify": SERVICE,
+    "ask": SERVICE,
     "notify test": SERVICE,
     "notify check": FILES,
     "dead-letters count": SERVICE,

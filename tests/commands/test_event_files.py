@@ -222,7 +222,7 @@ def test_utterances_are_ordered_by_time_within_their_conversation(tmp_path: Path
 
 
 def test_a_foreign_role_takes_no_number_and_roles_may_have_capitals(tmp_path: Path) -> None:
-    speakers = {"joan": {"meta": {"role": "Client"}}, "bot": {"meta": {"role": "system"}}}
+    speakers = {"joan": {"meta": {"role": "Client"}}, "bot": {"meta": {"role": "observer"}}}
     folder = convokit(
         tmp_path, utterance(1), utterance(2, speaker="bot"), utterance(3), speakers=speakers
     )

@@ -287,4 +287,4 @@ def test_a_whisper_is_given_to_who_whispered_alone(store: Store, tmp_path: Path)
     texts = [row["text"] for row in archive["turns"]]
     assert [text is None for text in texts] == [False, True, False]
     archive, _ = exported("sam", tmp_path / "sam.zip")
-    assert [row["text"] for row in archive["turns"]] == [None, "Ask her.", None]
+    assert [row["text"] for row in archive["turns"]] == [None, "Ask about her sister.", None]

@@ -41,6 +41,7 @@ def fill(store: Store) -> None:
                 tables.review_answers,
                 tables.review_comments,
                 tables.proposals,
+                tables.questionnaires,
                 tables.sample_turns,
                 tables.session_assignments,
                 tables.rollup_sessions,

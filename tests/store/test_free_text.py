@@ -13,6 +13,7 @@ from tests.store import batches
 from tests.store.reading import contents
 
 TOLD = "Sarah Connor, 07700 900123, hung up"
+UNSTORED = frozenset({"addressee"})  # known only as a digest
 NAMES = {
     "session_id",
     "turn_id",
@@ -75,6 +76,7 @@ def test_free_text_of_events_is_stored_masked(
     del stored[tables.session_states.name]
     states = store.load_states(["s"], batches.BUNDLE)
     everything = repr(stored) + repr(states["s"].state)
-    assert "•" in everything
+    if field not in UNSTORED:
+        assert "•" in everything
     assert "Connor" not in everything
     assert "900123" not in everything

@@ -123,7 +123,8 @@ class Placement(Enum):
 class WindowState(Struct, array_like=True):
     """The window of one session; small and serialisable.
 
-    ``refused``: numbers of refused turns, until a later turn makes them gaps.
+    ``refused``: numbers of refused turns, until a later turn makes them gaps. ``answers``: the
+    clients whom turns of the history answer by order, which is known when they leave ``waiting``.
     """
 
     next_seq: int = 0
@@ -133,6 +134,7 @@ class WindowState(Struct, array_like=True):
     gaps: list[tuple[int, int]] = field(default_factory=list)
     digests: dict[int, int] = field(default_factory=dict)
     refused: list[int] = field(default_factory=list)
+    answers: dict[int, int] = field(default_factory=dict)
 
 
 def placement_of(state: WindowState, seq: int, digest: int) -> Placement:
@@ -220,6 +222,7 @@ def _accept(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[
     """Finals of earlier turns come first, because the risk after this turn uses them."""
     if turn.role is Role.COUNSELLOR and not turn.client and state.history:
         turn.client = state.history[-1].client
+        state.answers[turn.seq] = turn.client
     before = state.history[-policy.before :] if policy.before else []
     context = _neighbours(turn, before, ())
     state.history.append(turn)
@@ -229,6 +232,8 @@ def _accept(state: WindowState, turn: WindowTurn, policy: WindowPolicy) -> list[
         complete = _final(state, state.unfinished.pop(0), policy)
         requests.insert(0 if policy.after else 1, complete)
     del state.history[: -(policy.before + policy.after + 1)]
+    first = state.history[0].seq
+    state.answers = {seq: client for seq, client in state.answers.items() if seq >= first}
     return requests
 
 

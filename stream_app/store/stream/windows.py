@@ -101,6 +101,8 @@ def join_state(raw: bytes, rows: Mapping[int, bytes]) -> tuple[SessionState, Slo
     found = [stored[slot] for seq, slot in sorted(slots.items()) if _seq(stored.get(slot)) == seq]
     window = state.window
     window.history = [turn for turn in found if turn.seq < window.next_seq]
+    for turn in window.history:  # it may have been stored while it waited
+        turn.client = window.answers.get(turn.seq, turn.client)
     window.waiting = {turn.seq: turn for turn in found if turn.seq >= window.next_seq}
     if len(found) < len(slots):
         log.error("state.incomplete", missing=len(slots) - len(found))

@@ -223,6 +223,7 @@ def test_the_page_of_an_ended_session_reads_its_transcript_once(
     whole = proper(as_("sue").get("/sessions/north-0"))
     assert reads() == 1
     monkeypatch.setattr(session, "PAGE_TURNS", 2)
+    monkeypatch.setattr(session, "ASIDES", 0)
     first = proper(as_("sue").get("/sessions/north-0?page=0"))
     assert reads() == 3, "the page's turns, and all for the feedback"
     assert shown_feedback(first) == shown_feedback(whole)
