@@ -56,7 +56,7 @@ class Asker:
             yield question, read
 
     def _read(self, session_id: str) -> list[SentTurn]:
-        """The turns that have text, masked even where redaction is switched off."""
+        """What client and counsellor said, masked even where redaction is switched off."""
         detail = f"asked questions, sent to {self._endpoint.host}"
         audit.record(
             self._store, audit.COMMAND_LINE, AuditAction.READ_TRANSCRIPT, session_id, detail
@@ -69,6 +69,6 @@ class Asker:
             found += [
                 SentTurn(turn.seq, turn.role, masked(turn.text))
                 for turn in page
-                if turn.text is not None
+                if turn.text is not None and turn.role.is_scored
             ]
         return found

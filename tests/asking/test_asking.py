@@ -101,6 +101,25 @@ def test_text_is_masked_even_where_redaction_is_off(store: Store, stub: ChatStub
     assert "7946" not in stub.sent
 
 
+def test_bots_and_whispers_are_not_sent(store: Store, stub: ChatStub) -> None:
+    states = store.load_states(["north-0"], BUNDLE)
+    about = {"session_id": "north-0", "team": "north"}
+    store.commit(
+        process(
+            [
+                turn(12, role="system", speaker_id="bot", text="Rate this chat.", **about),
+                turn(13, role="supervisor", speaker_id="sam", text="Slow down.", **about),
+            ],
+            states,
+        )
+    )
+    stub.answers(WARMLY)
+    list(asker(store, stub).ask("north-0", [WARM]))
+    assert stub.sent
+    assert "Rate this chat" not in stub.sent
+    assert "Slow down" not in stub.sent
+
+
 def test_consent_counts_before_each_question(store: Store, stub: ChatStub) -> None:
     stub.answers(WARMLY)
     answers = asker(store, stub).ask("north-0", [WARM, CLOSED])
