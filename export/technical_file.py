@@ -90,7 +90,7 @@ def _general(manifest: Mapping[str, Any]) -> Iterator[str]:
                     "1(e) hardware",
                     "one processor core, or an NVIDIA GPU: [performance](../performance.md)",
                 ),
-                ("1(f), 1(g) interface", "[pages of the console](../pages.md)"),
+                ("1(f), 1(g) interface", "[the console](../console.md)"),
                 ("1(h) instructions", "[instructions for use](instructions.md)"),
                 (
                     "input",

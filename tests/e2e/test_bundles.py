@@ -61,7 +61,8 @@ def test_a_bundle_is_added_and_removed_while_the_worker_runs(
     )
     service.wait_for(lambda: adopted(2), "the bundle is adopted")
     service.send([said("before", 1), said("after", 0, team="north"), said("after", 1)])
-    service.send([said("french", 0, lang="fr-CA")])
+    words = "Je n’arrive pas à dormir la nuit, et personne ne me demande pourquoi."
+    service.send([said("french", 0, lang="fr-CA", text=words)])
     north = own.replace(base.manifest.name, "north", 1)
     assert scored_by("after", 2) == {north}
     assert scored_by("before", 2) == {own}

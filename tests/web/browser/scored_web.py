@@ -139,7 +139,7 @@ def sample_session_events(
         decoded: Event = decode(event.value)
         turn = msgspec.json.decode(event.value)
         if turn["type"] == "turn":
-            turn["speaker_id"] = changes.get(turn["role"], f"{sample}/{turn['role']}")
+            turn["speaker_id"] = changes.get(turn["role"], f"{session}/{turn['role']}")
             turn |= {name: value for name, value in changes.items() if name in ("team", "domain")}
         assert decoded.session_id == session
         found.append(json.dumps(turn).encode())
