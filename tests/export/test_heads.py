@@ -234,8 +234,8 @@ def test_lang_chooses_between_encoders_with_tokenisers_of_their_own(
     facts = {
         "a": {"lang": "en-GB"},
         "b": {"team": "north"},
-        "c": {"lang": "de-AT", "team": "north"},
-        "d": {"lang": "fr"},
+        "c": {"lang": "de-AT", "team": "north", "text": "Ich kann nachts nicht schlafen."},
+        "d": {"lang": "fr", "text": "Je ne peux pas dormir la nuit, et j'ai peur."},
     }
     log = [turn(name, seq, **facts[name]) for seq in range(5) for name in facts]
     result = pipeline.process(received(log), {})
