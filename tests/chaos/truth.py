@@ -11,12 +11,21 @@ from typing import Any
 from msgspec import structs
 
 from stream_app import bootstrap
+from stream_app.commands.events.past_of_file import EVERY_SESSION, PastOfFile
 from stream_app.contracts import cloudevents, scores
 from stream_app.contracts.events import Turn
 from stream_app.contracts.scores import Alert, SessionScore, TurnScore
-from stream_app.core.pipeline.pipeline import Pipeline, Received, Source, receive
-from stream_app.core.session.batch import BatchResult
+from stream_app.core.pipeline.pipeline import (
+    Pipeline,
+    Received,
+    Source,
+    is_revision,
+    parts,
+    receive,
+)
+from stream_app.core.session.batch import BatchResult, Revised
 from stream_app.core.session.session_state import Versioned
+from stream_app.plain_text.copies import spoken
 from stream_app.settings import Settings
 from stream_app.store.database import rows
 from stream_app.store.database.privacy import Privacy
@@ -43,6 +52,8 @@ class Truth:
 
     def add(self, result: BatchResult, privacy: Privacy) -> None:
         """Add what a batch stores, without the scores of sessions."""
+        if result.revised is not None:
+            self._revise(result.revised, privacy)
         for output in (*result.turn_scores, *result.alerts):
             self._add_scored(output)
         for stored in result.turns:
@@ -58,6 +69,27 @@ class Truth:
         """Add the scores of sessions."""
         for score in found:
             self._add_scored(score)
+
+    def _revise(self, revised: Revised, privacy: Privacy) -> None:
+        """Change or erase a turn, and drop the scores that no longer hold."""
+        place = revised.session_id, revised.seq
+        if revised.text is None:
+            self.turns.pop(place, None)
+            self.outcomes = {
+                key: row
+                for key, row in self.outcomes.items()
+                if (row["session_id"], row["seq"]) != place
+            }
+        else:
+            text = privacy.redacted(revised.text)
+            self.turns[place] |= {
+                "text": text,
+                "chars": len(text),
+                "words": len(spoken(revised.text).text.split()),
+            }
+        for seq, stage in revised.stale:
+            key = ("turn_score", revised.session_id, seq, stage.value, revised.bundle)
+            self.scored.pop(key, None)
 
     def _add_scored(self, output: TurnScore | Alert | SessionScore) -> None:
         row = json.loads(scores.encode(output))
@@ -100,8 +132,14 @@ def _in_order(
 def _results(
     pipeline: Pipeline, log: list[Received], states: dict[str, Versioned]
 ) -> Iterator[BatchResult]:
+    past = PastOfFile(EVERY_SESSION)
     for start in range(0, len(log), BATCH):
-        yield pipeline.process(log[start : start + BATCH], states)
+        for part in parts(log[start : start + BATCH]):
+            revised = {event.session_id for one in part if is_revision(event := one.event)}
+            found = {session_id: past.of(session_id) for session_id in revised}
+            result = pipeline.process(part, states, found)
+            past.note(result)
+            yield result
     for session_id, versioned in states.items():
         if clocks.is_silent(session_id) and versioned.state.last_activity_at is not None:
             later = versioned.state.last_activity_at + timedelta(days=1)
