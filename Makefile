@@ -178,15 +178,15 @@ bundle: train-env ## Calibrate from the folds, export MODEL=folder as the defaul
 reader: train-env ## Train the reader (ENCODER=folder) and its two calibrating folds, add it to the default bundle
 	for fold in 0 1; do \
 	  $(TRAIN_PY) -m models.reader.train --encoder $(ENCODER) --fold $$fold --out build/reader/$$fold $(DATA_DIR) || exit 1; done
-	$(TRAIN_PY) -m models.reader.evaluate build/reader/0 build/reader/1 --out docs/evaluation/reader/minilm-two-folds.json $(DATA_DIR)
+	$(TRAIN_PY) -m models.reader.evaluation.evaluate build/reader/0 build/reader/1 --out docs/evaluation/reader/minilm-two-folds.json $(DATA_DIR)
 	$(TRAIN_PY) -m models.reader.train --encoder $(ENCODER) --keep --out build/reader $(DATA_DIR)
 	$(TRAIN_PY) -m models.reader.calibrate build/reader/0 build/reader/1 --ordinary build/reader/ordinary.npy --out build/reader/calibration.json $(DATA_DIR)
 	$(TRAIN_PY) -m export.reader --model build/reader --encoder $(ENCODER) $(DATA_DIR)
 	$(TRAIN_PY) -m models.reader.blend build/reader/0 build/reader/1 --calibration build/reader/calibration.json $(DATA_DIR)
-	$(TRAIN_PY) -m models.reader.index $(DATA_DIR)
-	$(TRAIN_PY) -m models.reader.baselines $(DATA_DIR)
-	$(TRAIN_PY) -m models.reader.ceilings $(DATA_DIR)
-	$(TRAIN_PY) -m models.reader.page
+	$(TRAIN_PY) -m models.reader.evaluation.index $(DATA_DIR)
+	$(TRAIN_PY) -m models.reader.evaluation.baselines $(DATA_DIR)
+	$(TRAIN_PY) -m models.reader.evaluation.ceilings $(DATA_DIR)
+	$(TRAIN_PY) -m models.reader.evaluation.page
 
 nano: train-env ## Distil MODEL=folder into the small bundle and compare the two (hours on two cores)
 	$(TRAIN_PY) -m models.distil train --teacher $(MODEL) --out $(NANO) --resume $(DATA_DIR)

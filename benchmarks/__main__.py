@@ -5,12 +5,13 @@ import os
 import time
 from pathlib import Path
 
-from benchmarks import machine, plots, reports
+from benchmarks import reports
 from benchmarks.errors import Unavailable
 from benchmarks.options import Options
+from benchmarks.report import machine, plots
 from stream_app import logs
 from stream_app.errors import RapportError
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import LogFormat
 
 ROUNDS = 5

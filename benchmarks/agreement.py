@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from benchmarks.workload import Turn
+from benchmarks.load.workload import Turn
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Level, Stage
 from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.errors import Unavailable
-from benchmarks.processes import REPOSITORY
+from benchmarks.load.processes import REPOSITORY
 
 TRAIN: Final = REPOSITORY / ".venv-train" / "bin" / "python"
 PEER_REQUIREMENTS: Final = Path(__file__).with_name("requirements-peer.txt")

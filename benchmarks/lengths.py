@@ -18,7 +18,7 @@ from msgspec import Struct
 from models.data import annomi, esconv
 from models.data.corpora import Conversation, MissingCorpusError, resolve_data_dir
 from models.labels import CLIENT, COUNSELLOR
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.inference.tokenizer import TextTokenizer
 
 FILE: Final = Path(__file__).with_name("lengths.json")

@@ -16,8 +16,8 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import processes, workload
-from benchmarks.workload import Turn
+from benchmarks.load import processes, workload
+from benchmarks.load.workload import Turn
 from stream_app.commands.service.child_processes import environment
 from stream_app.errors import RapportError
 from stream_app.settings import Settings

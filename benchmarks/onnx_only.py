@@ -15,12 +15,12 @@ from typing import IO, Any
 import msgspec
 from msgspec import Struct
 
-from benchmarks import processes, workload
-from benchmarks.workload import Turn
+from benchmarks.load import processes, workload
+from benchmarks.load.workload import Turn
 from stream_app import bootstrap
 from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
 from stream_app.core.session.session_state import Versioned
-from stream_app.inference.provider_choice import Provider
+from stream_app.inference.devices.provider_choice import Provider
 from stream_app.settings import Settings
 
 

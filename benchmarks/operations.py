@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from benchmarks import environments, processes
+from benchmarks import environments
+from benchmarks.load import processes
 
 WEIGHT_PRODUCTS: Final = frozenset(
     (

@@ -16,8 +16,10 @@ from typing import Any, Final
 import onnxruntime as ort
 from msgspec import Struct
 
-from benchmarks import markdown, onnx_only, workload
-from stream_app.inference import bundle as bundles
+from benchmarks import onnx_only
+from benchmarks.load import workload
+from benchmarks.report import markdown
+from stream_app.inference.bundles import bundle as bundles
 
 SHOWN: Final = 12
 """Number of operators with their own row; the others are summed."""

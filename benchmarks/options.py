@@ -7,7 +7,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from stream_app.bootstrap import usable_cores
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 
 T = TypeVar("T")
 

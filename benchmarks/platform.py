@@ -23,7 +23,7 @@ from sqlalchemy import Connection
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, TOTAL
 from stream_app.core.measures.heads import Dimension, Head, HeadKind
-from stream_app.inference.bundle import Manifest
+from stream_app.inference.bundles.bundle import Manifest
 from stream_app.store.database import tables
 from stream_app.store.stream.repository import Store
 

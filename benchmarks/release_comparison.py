@@ -18,9 +18,9 @@ from typing import Annotated, Final
 import typer
 from msgspec import Struct
 
-from benchmarks import markdown
 from benchmarks.errors import Unavailable
-from benchmarks.processes import REPOSITORY
+from benchmarks.load.processes import REPOSITORY
+from benchmarks.report import markdown
 from stream_app.errors import RapportError
 
 PAIRS: Final = 3

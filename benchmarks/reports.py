@@ -7,8 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from benchmarks import markdown
-from benchmarks.machine import Machine
+from benchmarks.load.processes import REPOSITORY
 from benchmarks.parts import (
     accelerator,
     alternatives,
@@ -23,7 +22,8 @@ from benchmarks.parts import (
     window,
     workers,
 )
-from benchmarks.processes import REPOSITORY
+from benchmarks.report import markdown
+from benchmarks.report.machine import Machine
 from stream_app import __version__
 
 PARTS: Final[dict[str, ModuleType]] = {

@@ -21,17 +21,19 @@ import sqlalchemy as sa
 from msgspec import Struct
 from pydantic import SecretStr
 
-from benchmarks import markdown, size_parts, workload
 from benchmarks.errors import Unavailable
-from benchmarks.keys import keys
-from benchmarks.size_parts import LogPart
-from benchmarks.workload import Turn
+from benchmarks.load import workload
+from benchmarks.load.keys import keys
+from benchmarks.load.workload import Turn
+from benchmarks.report import markdown
+from benchmarks.storage import size_parts
+from benchmarks.storage.size_parts import LogPart
 from servers import postgres
 from stream_app import bootstrap
 from stream_app.analytics.archive import archive
 from stream_app.core.pipeline.pipeline import Received, Source, receive
 from stream_app.errors import RapportError
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store.database import tables
 from stream_app.store.lifecycle.archived import next_month

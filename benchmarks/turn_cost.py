@@ -25,17 +25,18 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
 
-from benchmarks import consumer_group, markdown, stand_in_sessions, testbed, workload
 from benchmarks.errors import Unavailable
-from benchmarks.part_clock import PartClock
-from benchmarks.rounds import median
-from benchmarks.testbed import Testbed
-from benchmarks.workload import Turn
+from benchmarks.load import consumer_group, stand_in_sessions, testbed, workload
+from benchmarks.load.part_clock import PartClock
+from benchmarks.load.rounds import median
+from benchmarks.load.testbed import Testbed
+from benchmarks.load.workload import Turn
+from benchmarks.report import markdown
 from stream_app import bootstrap, logs
 from stream_app.commands.service.worker import freeze_garbage_collector
 from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.errors import RapportError
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.sealing import envelope
 from stream_app.settings import LogFormat, Settings
 from stream_app.store.stream.repository import Store

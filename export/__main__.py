@@ -35,7 +35,7 @@ from models.model import multitask
 from models.model.batches import FINAL, PROVISIONAL, Segment, Window, tokenise
 from models.model.onnx_model import OnnxModel
 from models.pages.report import markdown, measure
-from stream_app.inference import float16_graph
+from stream_app.inference.devices import float16_graph
 
 Versions = Mapping[str, tuple[Callable[[Path, Path], None], bool]]
 """By name: the writer of an encoder version, and whether a turn's result is batch-independent."""

@@ -38,8 +38,8 @@ from models.model.losses import HeadLoss
 from models.model.multitask import windows_of
 from models.pages.report import markdown, measure
 from stream_app.contracts.events import Role
-from stream_app.inference import bundle as bundles
-from stream_app.inference.bundle import Bundle
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.bundle import Bundle
 from stream_app.inference.head_bundle import encoder_of
 from stream_app.inference.scorer import OnnxScorer
 

@@ -43,7 +43,7 @@ from models.model.heads import ContextHead, tempered
 from models.model.onnx_model import OnnxModel
 from models.pages.report import measure
 from stream_app.contracts.events import Role
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.inference.scorer import OnnxScorer
 
 AT_A_TIME = 256

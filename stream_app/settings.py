@@ -25,8 +25,8 @@ from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.session.approaches import Approaches, parse_approaches
 from stream_app.core.session.consent import OnWithdrawal
 from stream_app.core.session.restrictions import Restrictions, parse_restrictions
-from stream_app.inference.bundle import DEFAULT_BUNDLE, find
-from stream_app.inference.provider_choice import Provider
+from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE, find
+from stream_app.inference.devices.provider_choice import Provider
 from stream_app.policies import PolicyError, Profile
 from stream_app.policies import load as load_policy
 from stream_app.secret_files import SecretFiles

@@ -25,7 +25,7 @@ from stream_app.core.pipeline.pipeline import Pipeline, Received, Source, parts,
 from stream_app.core.pipeline.scoring_bundles import BundlesInForce
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.ports import Encoding
-from stream_app.inference.bundle import DEFAULT_BUNDLE, load
+from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE, load
 from stream_app.inference.language_detector import TextLanguages
 from stream_app.inference.reader import packed_tokens
 from stream_app.inference.tokenizer import TextTokenizer

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stream_app import bootstrap
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import DEFAULT_RULES
 from tests.store.batches import received, turn
 from tests.web.in_process import InProcessWeb

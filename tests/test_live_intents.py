@@ -10,7 +10,7 @@ import pytest
 from stream_app import bootstrap
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.restrictions import parse_restrictions
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import restricted
 from tests.store.batches import received, turn

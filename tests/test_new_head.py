@@ -18,7 +18,7 @@ from stream_app import bootstrap
 from stream_app.contracts import scores
 from stream_app.contracts.scores import MECHANISMS, Role, Stage
 from stream_app.core.pipeline.pipeline import BatchResult
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store.database.tables import turn_scores
 from tests.store.batches import end, received, turn

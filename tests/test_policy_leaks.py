@@ -25,7 +25,7 @@ from stream_app.contracts.scores import AlertState
 from stream_app.core.measures.heads import PERCEIVED, Dimension
 from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.core.session.batch import BatchResult
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.notifications import alertmanager, message_text
 from stream_app.notifications.notification import single
 from stream_app.settings import Settings

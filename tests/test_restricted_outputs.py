@@ -15,7 +15,7 @@ from stream_app.contracts import scores
 from stream_app.core.measures.heads import Dimension, Head
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.restrictions import parse_restrictions
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import restricted

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks import worker_environment
+from benchmarks.load import worker_environment
 from stream_app.extras import PROVIDED_BY
 from stream_app.worker.kafka.broker import free_port
 

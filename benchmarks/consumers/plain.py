@@ -10,9 +10,9 @@ import sys
 from collections import defaultdict, deque
 from typing import Any
 
-from benchmarks.clocks import ModelClock
 from benchmarks.consumers import polling
 from benchmarks.consumers.job import Row, as_json, job
+from benchmarks.load.clocks import ModelClock
 from stream_app.contracts.events import Turn
 from stream_app.contracts.scores import Stage
 from stream_app.core.measures.window import (
@@ -22,8 +22,8 @@ from stream_app.core.measures.window import (
     WindowTurn,
     push,
 )
-from stream_app.inference import bundle as bundles
-from stream_app.inference.provider_choice import Provider
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.inference.tokenizer import TextTokenizer
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from aiokafka import AIOKafkaConsumer
 
-from benchmarks.commits import CommitWriter
 from benchmarks.consumers.job import INSERT, SCHEMA, Job, Row
+from benchmarks.load.commits import CommitWriter
 from stream_app.contracts.events import Turn, decode
 
 Score = Callable[[list[Turn]], list[Row]]

@@ -14,13 +14,13 @@ import msgspec
 from quixstreams import Application
 from quixstreams.sinks import BatchingSink, SinkBatch
 
-from benchmarks.clocks import ModelClock
-from benchmarks.commits import CommitWriter
 from benchmarks.consumers.job import INSERT, SCHEMA, Job, as_json, job
+from benchmarks.load.clocks import ModelClock
+from benchmarks.load.commits import CommitWriter
 from stream_app.contracts.events import Turn, decode
 from stream_app.core.measures.window import WindowPolicy, WindowState, WindowTurn, push
-from stream_app.inference import bundle as bundles
-from stream_app.inference.provider_choice import Provider
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
 
 POLICY = WindowPolicy(before=3, after=3)

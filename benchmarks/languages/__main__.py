@@ -13,7 +13,7 @@ from benchmarks.languages.refusals import (
     refused,
     sentences,
 )
-from benchmarks.markdown import table
+from benchmarks.report.markdown import table
 
 
 def main(

@@ -15,23 +15,25 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from benchmarks import consumer_group, markdown, onnx_only, testbed, workload
+from benchmarks import onnx_only
 from benchmarks.agreement import Agreement, compared, requests, scores
+from benchmarks.load import consumer_group, testbed, workload
+from benchmarks.load.rounds import median, spread
+from benchmarks.load.schedule import Latency, latency
+from benchmarks.load.workload import Turn
 from benchmarks.onnx_only import Call
 from benchmarks.options import Options
-from benchmarks.rounds import median, spread
-from benchmarks.schedule import Latency, latency
-from benchmarks.workload import Turn
+from benchmarks.report import markdown
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.measures.window import ScoringRequest, WindowTurn
 from stream_app.core.session.ports import Encoding
 from stream_app.errors import ProviderError
-from stream_app.inference import bundle as bundles
-from stream_app.inference.calibration import calibrate
-from stream_app.inference.placement import described, nodes_by_provider
-from stream_app.inference.provider_choice import Provider
-from stream_app.inference.providers import Graph, open_session
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.calibration import calibrate
+from stream_app.inference.devices.placement import described, nodes_by_provider
+from stream_app.inference.devices.provider_choice import Provider
+from stream_app.inference.devices.providers import Graph, open_session
 from stream_app.inference.scorer import OnnxScorer, graphs
 
 NAME: Final = "accelerator"

@@ -10,19 +10,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import (
-    consumer_group,
-    environments,
-    markdown,
-    offline,
-    onnx_only,
-    testbed,
-    workload,
-)
+from benchmarks import environments, offline, onnx_only
+from benchmarks.load import consumer_group, testbed, workload
+from benchmarks.load.rounds import median, ratio, spread
+from benchmarks.load.testbed import Testbed
+from benchmarks.load.workload import Turn
 from benchmarks.options import Options
-from benchmarks.rounds import median, ratio, spread
-from benchmarks.testbed import Testbed
-from benchmarks.workload import Turn
+from benchmarks.report import markdown
 from stream_app.errors import RapportError
 
 NAME: Final = "alternatives"

@@ -12,17 +12,19 @@ import duckdb
 import sqlalchemy as sa
 from msgspec import Struct
 
-from benchmarks import archive_copies, archive_views, dashboards, markdown, platform
-from benchmarks.dashboards import Query
+from benchmarks import platform
 from benchmarks.errors import Unavailable
+from benchmarks.load.processes import REPOSITORY
+from benchmarks.load.rounds import median
 from benchmarks.options import Options
-from benchmarks.processes import REPOSITORY
-from benchmarks.rounds import median
+from benchmarks.report import markdown
+from benchmarks.storage import archive_copies, archive_views, dashboards
+from benchmarks.storage.dashboards import Query
 from servers import postgres
 from stream_app.analytics.archive import archive
 from stream_app.analytics.rollups import rollups
 from stream_app.analytics.views import schema
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource, as_text
 from stream_app.store.lifecycle import archived

@@ -17,16 +17,17 @@ import msgspec
 import psutil
 from msgspec import Struct
 
-from benchmarks import markdown, workload
+from benchmarks.load import workload
+from benchmarks.load.rounds import median, ratio
 from benchmarks.options import Options
-from benchmarks.rounds import median, ratio
+from benchmarks.report import markdown
 from stream_app import bootstrap
 from stream_app.core.pipeline.pipeline import Pipeline, Received, Source, receive
 from stream_app.core.session.session_state import Versioned
-from stream_app.inference import bundle as bundles
-from stream_app.inference.bundle import MANIFEST, Bundle
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.bundle import MANIFEST, Bundle
+from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.head_bundle import encoder_of
-from stream_app.inference.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 

@@ -12,13 +12,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import consumer_group, markdown, schedule, testbed, workload
-from benchmarks.consumer_group import Flow, Group
 from benchmarks.errors import Unavailable
+from benchmarks.load import consumer_group, schedule, testbed, workload
+from benchmarks.load.consumer_group import Flow, Group
+from benchmarks.load.rounds import median, spread
+from benchmarks.load.sustained import Run, sustained
+from benchmarks.load.workload import Turn
 from benchmarks.options import Options
-from benchmarks.rounds import median, spread
-from benchmarks.sustained import Run, sustained
-from benchmarks.workload import Turn
+from benchmarks.report import markdown
 
 NAME: Final = "latency"
 TITLE: Final = "Latency"

@@ -12,23 +12,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import (
-    consumer_group,
-    cost,
-    markdown,
-    onnx_only,
-    operations,
-    operators,
-    testbed,
-    workload,
-)
+from benchmarks import cost, onnx_only, operations, operators
 from benchmarks.cost import Point, Scale
 from benchmarks.errors import Unavailable
+from benchmarks.load import consumer_group, testbed, workload
+from benchmarks.load.rounds import median
+from benchmarks.load.workload import Turn
 from benchmarks.operations import EncoderSize
 from benchmarks.options import Options
-from benchmarks.rounds import median
-from benchmarks.workload import Turn
-from stream_app.inference import bundle as bundles
+from benchmarks.report import markdown
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import Settings
 
 NAME: Final = "length"

@@ -4,10 +4,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import consumer_group, markdown, probes, testbed
-from benchmarks.open_sessions import OpenSessions
+from benchmarks.load import consumer_group, testbed
+from benchmarks.load.rounds import median
 from benchmarks.options import Options
-from benchmarks.rounds import median
+from benchmarks.report import markdown, probes
+from benchmarks.storage.open_sessions import OpenSessions
 from stream_app.worker.kafka.broker import free_port
 
 NAME: Final = "sessions"

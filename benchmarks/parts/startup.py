@@ -7,9 +7,10 @@ from typing import Final
 import psutil
 from msgspec import Struct, field
 
-from benchmarks import markdown, probes, processes, testbed
+from benchmarks.load import processes, testbed
+from benchmarks.load.rounds import median
 from benchmarks.options import Options
-from benchmarks.rounds import median
+from benchmarks.report import markdown, probes
 from stream_app.commands.service.child_processes import environment
 from stream_app.settings import Settings
 from stream_app.worker.kafka.broker import free_port

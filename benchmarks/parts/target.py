@@ -13,12 +13,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import consumer_group, markdown, schedule, testbed
-from benchmarks.consumer_group import Flow, Group
-from benchmarks.open_sessions import OpenSessions
+from benchmarks.load import consumer_group, schedule, testbed
+from benchmarks.load.consumer_group import Flow, Group
+from benchmarks.load.rounds import median, spread
 from benchmarks.options import Options
-from benchmarks.rounds import median, spread
-from stream_app.inference import bundle as bundles
+from benchmarks.report import markdown
+from benchmarks.storage.open_sessions import OpenSessions
+from stream_app.inference.bundles import bundle as bundles
 
 NAME: Final = "target"
 TITLE: Final = "Ten thousand live sessions"

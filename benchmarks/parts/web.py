@@ -10,9 +10,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import markdown
+from benchmarks.load.rounds import median, ratio
 from benchmarks.options import Options
-from benchmarks.rounds import median, ratio
+from benchmarks.report import markdown
 from benchmarks.web_load import cpu_use, installation, page_costs, visits
 from benchmarks.web_load.installation import LIVE, Installation
 from benchmarks.web_load.scored_turns import Flow

@@ -8,10 +8,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from benchmarks import consumer_group, markdown, testbed, workload
+from benchmarks.load import consumer_group, testbed, workload
+from benchmarks.load.rounds import median, ratio
 from benchmarks.options import Options
-from benchmarks.rounds import median, ratio
-from stream_app.inference.bundle import MANIFEST
+from benchmarks.report import markdown
+from stream_app.inference.bundles.bundle import MANIFEST
 
 NAME: Final = "window"
 TITLE: Final = "Window length"

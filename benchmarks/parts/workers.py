@@ -4,9 +4,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import consumer_group, markdown, testbed, workload
+from benchmarks.load import consumer_group, testbed, workload
+from benchmarks.load.rounds import median, ratio
 from benchmarks.options import Options
-from benchmarks.rounds import median, ratio
+from benchmarks.report import markdown
 
 NAME: Final = "workers"
 TITLE: Final = "Workers"

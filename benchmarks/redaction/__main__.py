@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks import markdown
 from benchmarks.redaction import scores, sentences
+from benchmarks.report import markdown
 from models.data import load_for_command
 from stream_app.redaction.mask import redact
 from stream_app.redaction.port import Redactor

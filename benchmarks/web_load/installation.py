@@ -17,10 +17,11 @@ import itsdangerous
 import msgspec
 import sqlalchemy as sa
 
-from benchmarks import platform, processes, testbed, workload
+from benchmarks import platform
 from benchmarks.errors import Unavailable
-from benchmarks.open_sessions import OpenSessions
+from benchmarks.load import processes, testbed, workload
 from benchmarks.options import Options
+from benchmarks.storage.open_sessions import OpenSessions
 from benchmarks.web_load import certificate
 from benchmarks.web_load.scored_turns import Flow, Written
 from benchmarks.web_load.visitors import Job, Seen
@@ -30,7 +31,7 @@ from stream_app import bootstrap
 from stream_app.analytics.rollups import rollups
 from stream_app.commands.service.child_processes import child_process, environment
 from stream_app.errors import RapportError
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store.accounts.people import People, Person
 from stream_app.store.accounts.roles import PersonRole

@@ -26,18 +26,18 @@ import uvloop
 from aiokafka import AIOKafkaProducer
 from msgspec import Struct, structs
 
-from benchmarks import workload
+from benchmarks.load import workload
+from benchmarks.load.workload import Turn
 from benchmarks.web_load import recorded_messages
 from benchmarks.web_load.recorded_commits import RecordingStore, Replay, Statement
 from benchmarks.web_load.recorded_messages import RecordBatch, RecordingProducer
 from benchmarks.web_load.stand_in_scorer import StandInScorer
-from benchmarks.workload import Turn
 from stream_app import bootstrap
 from stream_app.contracts import scores
 from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.ports import Message
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.worker.kafka.publishing import publish
 from stream_app.worker.kafka.topics import client_options
@@ -47,7 +47,7 @@ EVERY: Final = 0.1
 AT_ONCE: Final = 500
 """Turns of a batch when there is no schedule."""
 FIRST_SEQ: Final = 8
-"""Turns that the sessions of ``benchmarks.open_sessions`` have had."""
+"""Turns that the sessions of ``benchmarks.storage.open_sessions`` have had."""
 TEXTS: Final = 2000
 """Different texts of turns."""
 

@@ -14,7 +14,7 @@ from stream_app.core.measures.heads import Dimension, Head, HeadKind
 from stream_app.core.measures.outcomes import OutcomeModel
 from stream_app.core.measures.window import ScoringRequest
 from stream_app.core.session.ports import Encoding, HeadScores
-from stream_app.inference.bundle import Manifest
+from stream_app.inference.bundles.bundle import Manifest
 
 POOL: Final = 256
 """Different scores of each role."""

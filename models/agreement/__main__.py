@@ -25,8 +25,8 @@ from models.evaluate.resampling import RESAMPLES
 from models.pages import document
 from models.pages.tables import with_tables
 from stream_app.errors import RapportError
-from stream_app.inference import bundle as bundles
-from stream_app.inference.bundle import DEFAULT_BUNDLE
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 

@@ -51,8 +51,8 @@ from models.pages.low_empathy import targets
 from stream_app.contracts.events import Approach
 from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.core.measures.empathy import EmpathyModel
-from stream_app.inference import bundle as bundles
-from stream_app.inference.bundle import HeadSpec
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.bundle import HeadSpec
 
 app = typer.Typer(add_completion=False)
 Folds = Annotated[Path, typer.Option(help="Folder with one model folder per fold.")]

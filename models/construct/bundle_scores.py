@@ -23,9 +23,9 @@ from stream_app.contracts.scores import Stage
 from stream_app.core.measures.empathy import client_features, counsellor_features
 from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.core.session.ports import Encoding
-from stream_app.inference import bundle as bundles
-from stream_app.inference.bundle import Bundle
-from stream_app.inference.probe import TurnProbe
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.bundle import Bundle
+from stream_app.inference.devices.probe import TurnProbe
 from stream_app.inference.scorer import OnnxScorer
 
 AT_A_TIME = 256

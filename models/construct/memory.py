@@ -20,7 +20,7 @@ from models.construct.plain import SPANS
 from models.construct.scoring import Scored
 from models.construct.traces import SessionTrace, trace_sessions
 from stream_app.core.measures.empathy import EmpathyModel
-from stream_app.inference.bundle import HeadSpec
+from stream_app.inference.bundles.bundle import HeadSpec
 
 PRIORS = (0.01, 0.03, 0.1, 0.3)
 """Prior probabilities that the level changes between two exchanges."""

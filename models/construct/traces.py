@@ -21,7 +21,7 @@ from stream_app.core.measures.empathy import EmpathyModel, client_features, coun
 from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline, Received, Source
 from stream_app.core.session.environment import Policy
-from stream_app.inference.bundle import HeadSpec
+from stream_app.inference.bundles.bundle import HeadSpec
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from models.data.corpora import REPOSITORY, resolve_data_dir
 from models.evaluate.resampling import auroc
 from models.fit.distress import Encoded
 from models.pages.tables import with_tables
-from stream_app.inference.bundle import SHIPPED
-from stream_app.inference.probe import TurnProbe
+from stream_app.inference.bundles.bundle import SHIPPED
+from stream_app.inference.devices.probe import TurnProbe
 
 app = typer.Typer(add_completion=False)
 FILE = "crisis.npy"

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
 from models.fit.standardised import centre_and_divisor
-from stream_app.inference.probe import TurnProbe
+from stream_app.inference.devices.probe import TurnProbe
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

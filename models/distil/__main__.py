@@ -31,7 +31,7 @@ from models.fit.perceived import left_out_of, share_of
 from models.fit.train import command_line
 from models.model import multitask
 from models.pages import document
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 
 app = typer.Typer(add_completion=False)
 Data = Annotated[Path | None, typer.Option(help="Folder with the corpora.")]

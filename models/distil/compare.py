@@ -28,7 +28,7 @@ from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline, Received, Source
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.session_state import Versioned
-from stream_app.inference.bundle import Bundle
+from stream_app.inference.bundles.bundle import Bundle
 from stream_app.inference.scorer import OnnxScorer
 
 BATCH = 256

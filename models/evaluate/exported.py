@@ -11,7 +11,7 @@ from models.model.batches import FINAL, Segment, Window, tokenise
 from models.model.encoder import load_tokenizer
 from models.model.onnx_model import OnnxModel
 from models.pages.report import Metrics, measure
-from stream_app.inference.bundle import Bundle, Manifest
+from stream_app.inference.bundles.bundle import Bundle, Manifest
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from models.fit.perceived import left_out_of
 from models.labels import RATIONALE_ORDER
 from models.pages import document
 from models.pages.report import rationale, rounded
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 
 Ints = NDArray[np.int64]
 _Masks = tuple[list[NDArray[np.integer]], list[NDArray[np.integer]]]

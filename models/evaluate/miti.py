@@ -33,7 +33,7 @@ from stream_app.contracts.scores import Expressed, MitiSummary, Stage, TurnScore
 from stream_app.core.measures.miti import FEWEST_VOLLEYS, THRESHOLDS, MitiCounts, miti_summary
 from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.core.session.ports import Encoding, Scorer
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.inference.rationale import sentences
 from stream_app.inference.scorer import OnnxScorer
 

@@ -30,8 +30,8 @@ from stream_app.core.pipeline.pipeline import Pipeline, Received, Source
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.ports import Encoding, HeadScores
 from stream_app.core.session.session_state import Versioned
-from stream_app.inference.bundle import HeadSpec as ServiceHead
-from stream_app.inference.calibration import calibrate, choose_labels
+from stream_app.inference.bundles.bundle import HeadSpec as ServiceHead
+from stream_app.inference.bundles.calibration import calibrate, choose_labels
 
 VIEW_OF: dict[Stage, View] = {Stage.PROVISIONAL: "provisional", Stage.FINAL: "final"}
 Logits = Mapping[View, Mapping[str, NDArray[np.float32]]]

@@ -37,8 +37,8 @@ from stream_app.commands.events.event_files import sample_events, sample_session
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.measures.window import ScoringRequest, WindowTurn
-from stream_app.inference import bundle as bundles
-from stream_app.inference.probe import TurnProbe
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.devices.probe import TurnProbe
 from stream_app.inference.scorer import OnnxScorer
 
 FILE = "distress.npy"

@@ -23,8 +23,8 @@ from models.intents import figures, utterances
 from models.pages.tables import table, with_tables
 from stream_app.contracts.events import Role
 from stream_app.core.measures.intents import IntentSet
-from stream_app.inference import bundle as bundles
 from stream_app.inference import intent_files
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.inference.intent_model import Floats, collect, fit, scale, units
 from stream_app.inference.intents import IntentComparer
 from stream_app.inference.scorer import OnnxScorer

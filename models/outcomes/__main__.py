@@ -28,7 +28,7 @@ from models.outcomes.evaluation import PROTOCOL, TARGETS, out_of_fold, report, s
 from models.outcomes.folds import Collected, collect, load_folds
 from models.outcomes.labels import SPECS
 from models.outcomes.measure import paired_auroc
-from stream_app.inference.bundle import load as load_bundle
+from stream_app.inference.bundles.bundle import load as load_bundle
 
 app = typer.Typer(add_completion=False)
 Folds = Annotated[Path, typer.Option(help="Folder with one model folder per fold.")]

@@ -22,7 +22,7 @@ from models.evaluate.replay import Trajectory, trajectories
 from models.fit.perceived import OUTCOMES, SERVICE_DIALOGUES, Outcomes, share_of
 from models.fit.turn_features import View
 from models.outcomes.labels import SPECS, group_of
-from stream_app.inference.bundle import HeadSpec
+from stream_app.inference.bundles.bundle import HeadSpec
 
 SOURCES = {source for spec in SPECS for source in spec.sources}
 

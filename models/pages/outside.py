@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from models.reader.page import WRITTEN, table
+from models.reader.evaluation.page import WRITTEN, table
 
 FILES = ("mpnet", "mpnet-left-out", "baselines", "ceilings", "blend")
 SAME_LABEL = ("eaf_people: emotional reaction", "eaf_people: interpretation")

@@ -16,7 +16,7 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.core.session.ports import Encoding, Scorer
-from stream_app.inference import bundle
+from stream_app.inference.bundles import bundle
 from stream_app.inference.scorer import OnnxScorer
 
 if TYPE_CHECKING:

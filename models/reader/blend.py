@@ -24,12 +24,12 @@ from models.data.rated_sessions import RatedSession, RatedTurn
 from models.evaluate.resampling import auroc, spearman
 from models.labels import COUNSELLOR
 from models.reader import corpora, written
-from models.reader.evaluate import gathered
+from models.reader.evaluation.evaluate import gathered
+from models.reader.evaluation.index import ANSWERED, LAPSE, SHARE
 from models.reader.examples import Example
-from models.reader.index import ANSWERED, LAPSE, SHARE
 from models.reader.tasks import Floats
 from stream_app.core.measures.empathy import AnswerModel
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 
 Measure = Callable[[Floats], float]
 SHARES = (0.0, 0.3, 0.5, 0.7, 1.0)

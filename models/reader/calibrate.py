@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 from models.data.corpora import resolve_data_dir
 from models.reader import corpora, written
-from models.reader.evaluate import gathered
+from models.reader.evaluation.evaluate import gathered
 from models.reader.examples import SCALES, Example
 from models.reader.tasks import Floats
 

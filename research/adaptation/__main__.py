@@ -23,7 +23,7 @@ from research.adaptation import figures, learning_curve
 from research.adaptation.learning_curve import ADAPTER_SIZES, METHODS, SIZES, Run
 from research.adaptation.platform import score
 from research.adaptation.raters import HEAD, RATERS
-from stream_app.inference.bundle import SHIPPED
+from stream_app.inference.bundles.bundle import SHIPPED
 
 PAGE = REPOSITORY / "docs" / "adaptation.md"
 

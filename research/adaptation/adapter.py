@@ -35,10 +35,10 @@ from stream_app.adaptation.judged_vectors import JudgedVectors
 from stream_app.adaptation.new_bundle import Changes, write
 from stream_app.core.measures.heads import HeadKind
 from stream_app.errors import BundleError, RapportError
-from stream_app.inference import bundle as bundles
-from stream_app.inference.adaptations import inputs_of
-from stream_app.inference.bundle import Bundle, HeadSpec, Manifest
-from stream_app.inference.calibration import calibrated
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.adaptations import inputs_of
+from stream_app.inference.bundles.bundle import Bundle, HeadSpec, Manifest
+from stream_app.inference.bundles.calibration import calibrated
 from stream_app.inference.head import Feeds
 
 HALF_TOLERANCE = 5e-3

@@ -16,7 +16,7 @@ from stream_app.adaptation.choosing import RECALIBRATION, Method, learn
 from stream_app.adaptation.crossvalidation import validate
 from stream_app.adaptation.estimates import kappa
 from stream_app.adaptation.fitting import Floats, Ints, log_loss
-from stream_app.inference.calibration import choose_labels
+from stream_app.inference.bundles.calibration import choose_labels
 
 SIZES: Final = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 ADAPTER_SIZES: Final = (64, 256, 1024, 2048)

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from research.adaptation.task_inputs import Task, TaskInputs, layers_of
 from stream_app.adaptation.choosing import RECALIBRATION, Method
 from stream_app.adaptation.fitting import Floats, HeadData, Ints
-from stream_app.inference.recalibration import softmax
+from stream_app.inference.bundles.recalibration import softmax
 
 RANK: Final = 4
 PRECISIONS: Final = (3000.0, 700.0)

@@ -21,9 +21,9 @@ from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.measures.heads import Dimension
 from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
-from stream_app.inference import bundle as bundles
-from stream_app.inference.adaptations import inputs_of
-from stream_app.inference.calibration import calibrate
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.adaptations import inputs_of
+from stream_app.inference.bundles.calibration import calibrate
 from stream_app.inference.scorer import OnnxScorer
 
 COUNSELLORS: Final = 24

@@ -22,7 +22,7 @@ import numpy as np
 
 from research.adaptation.platform import ScoredPlatform
 from stream_app.adaptation.fitting import Floats, Ints
-from stream_app.inference.recalibration import EPSILON, softmax
+from stream_app.inference.bundles.recalibration import EPSILON, softmax
 
 HEAD: Final = "emotional_reactions"
 SEVERITY: Final = 1.0

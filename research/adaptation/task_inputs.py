@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from models.labels import HEADS_BY_NAME
 from models.model.heads import ContextHead, tempered
 from models.model.onnx_model import HEAD_INPUTS
-from stream_app.inference.bundle import HeadSpec
+from stream_app.inference.bundles.bundle import HeadSpec
 from stream_app.inference.head import Feeds
 
 AT_A_TIME = 512

@@ -19,7 +19,7 @@ from stream_app.adaptation.estimates import (
     rank_correlation,
 )
 from stream_app.adaptation.fitting import Floats, HeadData, Ints, log_loss
-from stream_app.inference.calibration import choose_labels
+from stream_app.inference.bundles.calibration import choose_labels
 
 MIN_COUNSELLORS: Final = 5
 KAPPA_MARGIN: Final = 0.02

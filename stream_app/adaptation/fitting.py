@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stream_app.inference.adaptations import Recalibration
-from stream_app.inference.recalibration import EPSILON, log_inputs, softmax
+from stream_app.inference.bundles.adaptations import Recalibration
+from stream_app.inference.bundles.recalibration import EPSILON, log_inputs, softmax
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

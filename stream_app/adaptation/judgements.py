@@ -9,8 +9,8 @@ import numpy.typing as npt
 from stream_app.adaptation.fitting import Floats, HeadData, Ints
 from stream_app.contracts.score_layout import SCALE
 from stream_app.core.measures.heads import Dimension, HeadKind
-from stream_app.inference.adaptations import inputs_of
-from stream_app.inference.bundle import HeadSpec
+from stream_app.inference.bundles.adaptations import inputs_of
+from stream_app.inference.bundles.bundle import HeadSpec
 from stream_app.store.work.judged_turns import Judged, JudgedTurn, TurnKey
 
 

@@ -16,8 +16,8 @@ from stream_app.adaptation.outcome_risks import rescaled
 from stream_app.core.measures.empathy import EmpathyModel
 from stream_app.core.measures.outcomes import OutcomeModel
 from stream_app.errors import BundleError
-from stream_app.inference.adaptations import Adaptation, Recalibration
-from stream_app.inference.bundle import ADAPTED_FORMAT, MANIFEST, Bundle, Manifest, load
+from stream_app.inference.bundles.adaptations import Adaptation, Recalibration
+from stream_app.inference.bundles.bundle import ADAPTED_FORMAT, MANIFEST, Bundle, Manifest, load
 
 CARD: Final = "MODEL_CARD.md"
 

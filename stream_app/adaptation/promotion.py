@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stream_app.errors import BundleError
-from stream_app.inference import bundle as bundles
-from stream_app.inference import bundle_pointer
-from stream_app.inference.bundle_pointer import Promoted
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles import bundle_pointer
+from stream_app.inference.bundles.bundle_pointer import Promoted
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.stream.repository import Store

@@ -12,10 +12,10 @@ from stream_app.contracts.scores import MECHANISMS, TOTAL, Expressed, Level
 from stream_app.core.measures.heads import Dimension, HeadKind
 from stream_app.core.pipeline.recorded_session import RecordedSession
 from stream_app.core.session.ports import HeadScores
-from stream_app.inference.adaptations import Recalibration
-from stream_app.inference.bundle import HeadSpec
-from stream_app.inference.calibration import choose_labels
-from stream_app.inference.recalibration import Floats, recalibrated
+from stream_app.inference.bundles.adaptations import Recalibration
+from stream_app.inference.bundles.bundle import HeadSpec
+from stream_app.inference.bundles.calibration import choose_labels
+from stream_app.inference.bundles.recalibration import Floats, recalibrated
 
 
 def rescored(

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from stream_app.inference.recalibration import EPSILON
+from stream_app.inference.bundles.recalibration import EPSILON
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

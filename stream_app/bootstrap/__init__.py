@@ -25,8 +25,8 @@ from stream_app.core.session.consent import OnWithdrawal
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.ports import Scorer
 from stream_app.errors import BundleError
-from stream_app.inference import bundle as bundles
-from stream_app.inference.provider_choice import CudaDevice
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.devices.provider_choice import CudaDevice
 from stream_app.redaction.mask import redact
 from stream_app.redaction.port import Redactor
 from stream_app.redaction.presidio import open_presidio

@@ -132,7 +132,7 @@ def promote(
 
     from stream_app import bootstrap
     from stream_app.adaptation import promotion
-    from stream_app.inference.bundle import find
+    from stream_app.inference.bundles.bundle import find
 
     settings = settings_for()
     with closing(bootstrap.store(settings)) as store:

@@ -33,7 +33,7 @@ def bundle(
     A head bundle (docs/bundles.md) is checked against the encoder of RAPPORT_BUNDLE.
     """
     from stream_app.inference import head_bundle
-    from stream_app.inference.bundle import load
+    from stream_app.inference.bundles.bundle import load
     from stream_app.settings import Settings
 
     settings = with_bundle(folder)

@@ -27,7 +27,7 @@ def with_bundle(bundle: Path | None) -> "Settings":
     settings = Settings()
     if bundle is None:
         return settings
-    from stream_app.inference.bundle import find
+    from stream_app.inference.bundles.bundle import find
 
     return settings.model_copy(update={"bundle": find(bundle)})
 

@@ -73,7 +73,7 @@ def worker(
     """Consume, score and store until stopped."""
     gc.disable()
     from stream_app.commands.service import worker as command
-    from stream_app.inference.bundle import find
+    from stream_app.inference.bundles.bundle import find
 
     command.run(settings_for(bundle), None if shadow is None else find(shadow))
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import sentencex
 
-from stream_app.inference.bundle import DEFAULT_BUNDLE, load
+from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE, load
 from stream_app.inference.tokenizer import TextTokenizer
 
 Fits = Callable[[str], bool]

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from stream_app.inference.batching import (
+from stream_app.inference.bundles.bundle import EncoderSpec
+from stream_app.inference.devices.batching import (
     ONE_BY_ONE,
     Batch,
     BatchLimits,
@@ -18,10 +19,9 @@ from stream_app.inference.batching import (
     padded,
     plan_batches,
 )
-from stream_app.inference.bundle import EncoderSpec
-from stream_app.inference.io_binding import bound
-from stream_app.inference.provider_choice import FIRST_DEVICE, CudaDevice, Provider
-from stream_app.inference.providers import Graph, open_session, provider_in_use
+from stream_app.inference.devices.io_binding import bound
+from stream_app.inference.devices.provider_choice import FIRST_DEVICE, CudaDevice, Provider
+from stream_app.inference.devices.providers import Graph, open_session, provider_in_use
 from stream_app.inference.tokenizer import Tokens
 
 CPU_BATCH: Final = BatchLimits(tokens=256, padding=16)
@@ -103,7 +103,7 @@ def encoder_graph(file: Path) -> Graph:
     """The encoder for CPUs, and made from it, for CUDA."""
 
     def for_cuda() -> bytes:
-        from stream_app.inference import float16_graph  # noqa: PLC0415  # needs the extra `gpu`
+        from stream_app.inference.devices import float16_graph  # noqa: PLC0415  # needs the extra `gpu`
 
         return float16_graph.encoder(file)
 

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from stream_app.contracts.events import Role
 from stream_app.core.measures.window import ScoringRequest, WindowTurn
-from stream_app.inference.provider_choice import Provider
-from stream_app.inference.providers import Graph, open_session
+from stream_app.inference.devices.provider_choice import Provider
+from stream_app.inference.devices.providers import Graph, open_session
 
 ROLE_CODES = {Role.CLIENT: 0, Role.COUNSELLOR: 1}
 MAX_BATCH = 256

@@ -14,8 +14,8 @@ from stream_app.core.measures.empathy import EmpathyModel
 from stream_app.core.measures.outcomes import OutcomeModel
 from stream_app.core.measures.perceived import PerceivedValues
 from stream_app.errors import BundleError
-from stream_app.inference import bundle as bundles
-from stream_app.inference.bundle import (
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.bundle import (
     LANGUAGES,
     Bundle,
     HeadGraphSpec,

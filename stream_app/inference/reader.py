@@ -16,12 +16,18 @@ from stream_app.contracts.events import Role
 from stream_app.core.measures.heads import Dimension
 from stream_app.core.measures.window import ScoringRequest, WindowTurn
 from stream_app.inference import parts
-from stream_app.inference.batching import ONE_BY_ONE, BatchLimits, Shapes, padded, plan_batches
-from stream_app.inference.bundle import ReaderSpec
+from stream_app.inference.bundles.bundle import ReaderSpec
+from stream_app.inference.devices.batching import (
+    ONE_BY_ONE,
+    BatchLimits,
+    Shapes,
+    padded,
+    plan_batches,
+)
+from stream_app.inference.devices.io_binding import bound
+from stream_app.inference.devices.provider_choice import FIRST_DEVICE, CudaDevice, Provider
+from stream_app.inference.devices.providers import Graph, open_session, provider_in_use
 from stream_app.inference.encoder import CUDA_BUDGET, CUDA_ROWS
-from stream_app.inference.io_binding import bound
-from stream_app.inference.provider_choice import FIRST_DEVICE, CudaDevice, Provider
-from stream_app.inference.providers import Graph, open_session, provider_in_use
 
 READER_BATCH = BatchLimits(tokens=256, padding=16)
 """Limits for each thread, as for the encoder."""
@@ -141,7 +147,7 @@ def reader_graph(file: Path, spec: ReaderSpec) -> Graph:
     """The reader for CPUs, and made from it, for CUDA."""
 
     def for_cuda() -> bytes:
-        from stream_app.inference import float16_graph  # noqa: PLC0415  # needs the extra `gpu`
+        from stream_app.inference.devices import float16_graph  # noqa: PLC0415  # needs the extra `gpu`
 
         return float16_graph.reader(file, spec.between)
 

@@ -16,11 +16,11 @@ from stream_app.contracts.scores import Stage
 from stream_app.core.measures.window import ScoringRequest, WindowTurn
 from stream_app.core.rules.routing import RoutedBundle
 from stream_app.errors import BundleError, RapportError
-from stream_app.inference import bundle as bundles
 from stream_app.inference import head_bundle
-from stream_app.inference.bundle import Bundle, Manifest
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.bundle import Bundle, Manifest
+from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.head_bundle import encoder_of
-from stream_app.inference.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
 
 _ANY_TIME = datetime.fromtimestamp(0, UTC)

@@ -15,14 +15,14 @@ from stream_app.core.measures.outcomes import OutcomeModel
 from stream_app.core.measures.watch import DISTRESS
 from stream_app.core.measures.window import ScoringRequest, parts_of
 from stream_app.core.session.ports import Encoding, HeadScores
-from stream_app.inference.bundle import Bundle
-from stream_app.inference.calibration import Decisions, choose_labels, rounded
+from stream_app.inference.bundles.bundle import Bundle
+from stream_app.inference.bundles.calibration import Decisions, choose_labels, rounded
+from stream_app.inference.devices.probe import TurnProbe
+from stream_app.inference.devices.provider_choice import FIRST_DEVICE, CudaDevice, Provider
+from stream_app.inference.devices.providers import Graph
 from stream_app.inference.encoder import TokenOutput, TurnEncoder, encoder_graph
 from stream_app.inference.head import ContextHead
 from stream_app.inference.parts import Joined, in_parts, join_of, mean_of
-from stream_app.inference.probe import TurnProbe
-from stream_app.inference.provider_choice import FIRST_DEVICE, CudaDevice, Provider
-from stream_app.inference.providers import Graph
 from stream_app.inference.rationale import SentenceReader
 from stream_app.inference.reader import TurnReader, packed_tokens, reader_graph
 from stream_app.inference.tokenizer import TextTokenizer, Tokens, WholeText

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from stream_app.errors import BundleError
-from stream_app.inference import bundle, bundle_pointer
-from stream_app.inference.bundle import MANIFEST, SHIPPED, Manifest
-from stream_app.inference.bundle_pointer import Promoted
+from stream_app.inference.bundles import bundle, bundle_pointer
+from stream_app.inference.bundles.bundle import MANIFEST, SHIPPED, Manifest
+from stream_app.inference.bundles.bundle_pointer import Promoted
 
 CARD: Final = "MODEL_CARD.md"
 

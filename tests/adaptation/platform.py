@@ -10,7 +10,7 @@ import msgspec
 import sqlalchemy as sa
 
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.inference.bundle import MANIFEST
+from stream_app.inference.bundles.bundle import MANIFEST
 from stream_app.store.database import tables
 from stream_app.store.stream.repository import Store
 from stream_app.store.work import ratings

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stream_app.inference.bundle import ADAPTED_FORMAT, MANIFEST, load
+from stream_app.inference.bundles.bundle import ADAPTED_FORMAT, MANIFEST, load
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import erasure
 from stream_app.store.stream.repository import Store

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from stream_app.adaptation import judged_vectors
 from stream_app.adaptation.judged_vectors import VectorFileError
-from stream_app.inference.bundle import SHIPPED, load
+from stream_app.inference.bundles.bundle import SHIPPED, load
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import erasure
 from stream_app.store.stream.repository import Store

@@ -23,7 +23,7 @@ from stream_app.adaptation.fitting import (
 )
 from stream_app.adaptation.head_results import evaluated
 from stream_app.adaptation.thresholds import fit_abstention, fit_offsets
-from stream_app.inference.recalibration import recalibrated, softmax
+from stream_app.inference.bundles.recalibration import recalibrated, softmax
 
 
 def data(n: int, shift: list[float], seed: int = 0, groups: int = 12) -> HeadData:

@@ -15,7 +15,7 @@ from stream_app.analytics.views import reference, schema
 from stream_app.analytics.views.dialects import DIALECTS
 from stream_app.analytics.views.views import all_views
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store.accounts import audit
 from stream_app.store.alerts import alert_actions

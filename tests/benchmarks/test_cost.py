@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from benchmarks import cost
 from benchmarks.cost import Cost, Point, Scale
+from benchmarks.load.rounds import median, ratio
 from benchmarks.parts import length
-from benchmarks.rounds import median, ratio
 
 
 @given(a=st.floats(1e-5, 1e-2), b=st.floats(1e-6, 1e-3))

@@ -1,7 +1,7 @@
 """The profile of a bundle's ONNX sessions."""
 
 from benchmarks import operators
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 
 
 def test_every_operator_of_both_graphs_is_timed() -> None:

@@ -9,14 +9,15 @@ import duckdb
 import pytest
 import sqlalchemy as sa
 
-from benchmarks import archive_copies, archive_views, dashboards, platform
+from benchmarks import platform
 from benchmarks.parts import analytics
 from benchmarks.parts.analytics import Result, Size, Timed
+from benchmarks.storage import archive_copies, archive_views, dashboards
 from servers.postgres import Server
 from stream_app.analytics.archive import archive
 from stream_app.analytics.rollups import rollups
 from stream_app.analytics.views import schema
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.store.stream.repository import Store
 from tests.store import databases
 

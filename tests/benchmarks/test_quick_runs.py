@@ -7,17 +7,18 @@ from pathlib import Path
 import onnxruntime as ort
 import pytest
 
-from benchmarks import consumer_group, onnx_only, schedule, sustained, testbed, workload
-from benchmarks.commits import CommitReader, CommitWriter
-from benchmarks.consumer_group import Group
-from benchmarks.open_sessions import OpenSessions
+from benchmarks import onnx_only
+from benchmarks.load import consumer_group, schedule, sustained, testbed, workload
+from benchmarks.load.commits import CommitReader, CommitWriter
+from benchmarks.load.consumer_group import Group
 from benchmarks.options import Options
 from benchmarks.parts import accelerator, latency, length, startup, window
+from benchmarks.storage.open_sessions import OpenSessions
 from stream_app.errors import RapportError
-from stream_app.inference import bundle as bundles
-from stream_app.inference.bundle import DEFAULT_BUNDLE
-from stream_app.inference.provider_choice import Provider
-from stream_app.inference.providers import CUDA
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE
+from stream_app.inference.devices.provider_choice import Provider
+from stream_app.inference.devices.providers import CUDA
 from stream_app.settings import Settings
 
 pytestmark = pytest.mark.slow

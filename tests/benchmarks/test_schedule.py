@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import schedule
+from benchmarks.load import schedule
 
 
 @given(rate=st.floats(50.0, 500.0), seed=st.integers(0, 1000))

@@ -1,9 +1,10 @@
 """What a turn costs in bytes, and the table of it."""
 
-from benchmarks import sizes, workload
+from benchmarks import sizes
+from benchmarks.load import workload
 from benchmarks.sizes import Sizes, Table, Topic
 from servers import postgres
-from stream_app.inference.bundle import DEFAULT_BUNDLE
+from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE
 from stream_app.store.stream import windows
 from tests.conftest import _missing
 

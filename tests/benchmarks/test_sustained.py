@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.consumer_group import Flow
-from benchmarks.schedule import Latency
-from benchmarks.sustained import LOWEST, STEPS, keeps_up, search
+from benchmarks.load.consumer_group import Flow
+from benchmarks.load.schedule import Latency
+from benchmarks.load.sustained import LOWEST, STEPS, keeps_up, search
 
 SECONDS = 10.0
 NOTHING = Latency(0.0, 0.0, 0.0, 0.0, 1)

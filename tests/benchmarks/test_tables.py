@@ -5,16 +5,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks import markdown, reports
+from benchmarks import reports
 from benchmarks.agreement import Agreement
-from benchmarks.consumer_group import Flow
-from benchmarks.machine import Machine
+from benchmarks.load.consumer_group import Flow
+from benchmarks.load.schedule import Latency
 from benchmarks.operations import EncoderSize
 from benchmarks.parts import accelerator, alternatives, latency, length
 from benchmarks.parts.accelerator import Device
 from benchmarks.parts.alternatives import Line, Ratio
 from benchmarks.parts.length import Length, OtherBundle
-from benchmarks.schedule import Latency
+from benchmarks.report import markdown
+from benchmarks.report.machine import Machine
 
 MACHINE = Machine("Processor", 2, 8, "Linux", "3.11", "1.30", 0.1)
 

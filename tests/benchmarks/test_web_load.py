@@ -15,8 +15,8 @@ from stream_app.contracts.events import SCORED_ROLES
 from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
 from stream_app.core.session.environment import Policy
-from stream_app.inference import bundle as bundles
-from stream_app.inference.bundle import DEFAULT_BUNDLE
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE
 from stream_app.store.accounts.roles import PersonRole
 from tests.conftest import _missing
 from tests.store.batches import turn

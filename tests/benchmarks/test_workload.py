@@ -3,10 +3,11 @@ from collections import Counter
 import msgspec
 import pytest
 
-from benchmarks import lengths, workload
-from benchmarks.open_sessions import batched_range
+from benchmarks import lengths
+from benchmarks.load import workload
+from benchmarks.storage.open_sessions import batched_range
 from stream_app.contracts.events import Turn, decode
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.inference.tokenizer import TextTokenizer
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import BundleError
-from stream_app.inference.bundle import MANIFEST, load
+from stream_app.inference.bundles.bundle import MANIFEST, load
 from stream_app.store.database import tables
 from stream_app.store.stream.repository import Store
 from tests.adaptation import platform

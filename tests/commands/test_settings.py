@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from stream_app import cli
 from stream_app.commands.service.doctor import run_checks
 from stream_app.contracts.events import Approach
-from stream_app.inference.bundle import DEFAULT_BUNDLE, MANIFEST
+from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE, MANIFEST
 from stream_app.settings import Settings
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import retention

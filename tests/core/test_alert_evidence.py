@@ -17,7 +17,7 @@ from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.ports import Encoding, HeadScores, ScoringRequest
-from stream_app.inference import bundle
+from stream_app.inference.bundles import bundle
 from tests.fakes import START, FakeScorer, end, received, turn
 from tests.rule_texts import SHIPPED
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.core.measures.suppression import CellIndex, CellSize, suppressed_cells
+from stream_app.analytics.questions.suppression import CellIndex, CellSize, suppressed_cells
 
 ENOUGH = CellSize(40, 10)
 FEW = CellSize(3, 2)

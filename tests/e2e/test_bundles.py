@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.head_bundles import copied
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.store.database import tables
 from tests.conftest import NewService
 

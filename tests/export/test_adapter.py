@@ -25,8 +25,8 @@ from stream_app.contracts.events import Role  # noqa: E402
 from stream_app.contracts.scores import Stage  # noqa: E402
 from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn  # noqa: E402
 from stream_app.errors import BundleError  # noqa: E402
-from stream_app.inference import bundle as bundles  # noqa: E402
-from stream_app.inference.bundle import ADAPTED_FORMAT, MANIFEST, Bundle  # noqa: E402
+from stream_app.inference.bundles import bundle as bundles  # noqa: E402
+from stream_app.inference.bundles.bundle import ADAPTED_FORMAT, MANIFEST, Bundle  # noqa: E402
 from stream_app.inference.scorer import OnnxScorer  # noqa: E402
 from tests.export.test_heads import made  # noqa: E402
 from tests.fakes import START  # noqa: E402

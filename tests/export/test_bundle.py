@@ -31,7 +31,7 @@ from models.model import multitask, onnx_model  # noqa: E402  # noqa: E402
 from models.model.batches import FINAL, tokenise  # noqa: E402
 from models.pages.report import CrossValidation  # noqa: E402
 from stream_app.core.measures.heads import PERCEIVED  # noqa: E402
-from stream_app.inference import bundle as reader  # noqa: E402
+from stream_app.inference.bundles import bundle as reader  # noqa: E402
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora  # noqa: E402
 
 INT8 = command.int8_versions([[1, 9, 12, 2], [1, 15, 7, 20, 11, 2], [1, 25, 2]])

@@ -15,13 +15,15 @@ import onnx  # noqa: E402
 import onnxruntime as ort  # noqa: E402
 from onnx import TensorProto  # noqa: E402
 
-from benchmarks import agreement, workload  # noqa: E402
+from benchmarks import agreement  # noqa: E402
+from benchmarks.load import workload  # noqa: E402
 from export.onnx_graphs import Graphs, export_graphs  # noqa: E402
-from stream_app.inference import bundle as bundles  # noqa: E402
-from stream_app.inference import encoder, float16_graph, reader  # noqa: E402
-from stream_app.inference.batching import Shapes  # noqa: E402
-from stream_app.inference.io_binding import BoundSession  # noqa: E402
-from stream_app.inference.provider_choice import Provider  # noqa: E402
+from stream_app.inference import encoder, reader  # noqa: E402
+from stream_app.inference.bundles import bundle as bundles  # noqa: E402
+from stream_app.inference.devices import float16_graph  # noqa: E402
+from stream_app.inference.devices.batching import Shapes  # noqa: E402
+from stream_app.inference.devices.io_binding import BoundSession  # noqa: E402
+from stream_app.inference.devices.provider_choice import Provider  # noqa: E402
 from stream_app.inference.scorer import OnnxScorer, graphs  # noqa: E402
 from tests.models.tiny import tiny_model  # noqa: E402
 

@@ -31,10 +31,10 @@ from stream_app.contracts.scores import Stage  # noqa: E402
 from stream_app.core.measures.window import ScoringRequest, WindowTurn  # noqa: E402
 from stream_app.core.rules.routing import RoutedBundle  # noqa: E402
 from stream_app.errors import BundleError  # noqa: E402
-from stream_app.inference import bundle as bundles  # noqa: E402
 from stream_app.inference import head_bundle  # noqa: E402
-from stream_app.inference.bundle import Bundle  # noqa: E402
-from stream_app.inference.provider_choice import Provider  # noqa: E402
+from stream_app.inference.bundles import bundle as bundles  # noqa: E402
+from stream_app.inference.bundles.bundle import Bundle  # noqa: E402
+from stream_app.inference.devices.provider_choice import Provider  # noqa: E402
 from stream_app.inference.routed_bundles import BundleLoader  # noqa: E402
 from stream_app.inference.scorer import OnnxScorer  # noqa: E402
 from stream_app.settings import Settings  # noqa: E402

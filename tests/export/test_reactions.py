@@ -30,7 +30,7 @@ from models.model import multitask, onnx_model  # noqa: E402  # noqa: E402
 from models.model.batches import tokenise  # noqa: E402
 from models.model.head_graph import HeadGraphError, read_head, write_task  # noqa: E402
 from models.model.multitask import MultitaskModel  # noqa: E402
-from stream_app.inference import bundle as bundles  # noqa: E402
+from stream_app.inference.bundles import bundle as bundles  # noqa: E402
 from tests.models.tiny import (  # noqa: E402
     tiny_model,
     tiny_tokenizer,

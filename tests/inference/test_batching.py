@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.inference.batching import (
+from stream_app.inference.devices.batching import (
     ONE_BY_ONE,
     BatchLimits,
     Shapes,

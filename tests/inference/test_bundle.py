@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.core.rules.variables import OUTCOMES
 from stream_app.errors import BundleError
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from stream_app.errors import BundleError
-from stream_app.inference.bundle import ADAPTED_FORMAT, FORMAT, MANIFEST, load
+from stream_app.inference.bundles.bundle import ADAPTED_FORMAT, FORMAT, MANIFEST, load
 from tests.fakes import FakeScorer
 
 FILES = {"encoder.onnx": b"encoder", "head.onnx": b"head", "tokenizer.json": b"{}"}

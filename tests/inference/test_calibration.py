@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from stream_app.contracts.events import Role
-from stream_app.inference.bundle import Dimension, HeadKind, HeadSpec
-from stream_app.inference.calibration import calibrate, choose_labels
+from stream_app.inference.bundles.bundle import Dimension, HeadKind, HeadSpec
+from stream_app.inference.bundles.calibration import calibrate, choose_labels
 
 
 def head(**changes: object) -> HeadSpec:

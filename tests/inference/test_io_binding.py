@@ -10,12 +10,12 @@ from msgspec import structs
 
 from stream_app.commands.events.event_files import sample_sessions
 from stream_app.errors import ProviderError
-from stream_app.inference.batching import Shapes
-from stream_app.inference.bundle import load
+from stream_app.inference.bundles.bundle import load
+from stream_app.inference.devices.batching import Shapes
+from stream_app.inference.devices.io_binding import BoundSession, bound
+from stream_app.inference.devices.provider_choice import FIRST_DEVICE, Provider
+from stream_app.inference.devices.providers import Graph, open_session
 from stream_app.inference.encoder import TurnEncoder, batch_limits
-from stream_app.inference.io_binding import BoundSession, bound
-from stream_app.inference.provider_choice import FIRST_DEVICE, Provider
-from stream_app.inference.providers import Graph, open_session
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
 
 OUTPUTS = ["vectors", "rationale_logits"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stream_app.inference.bundle import DEFAULT_BUNDLE, load
+from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE, load
 from tests.conftest import _missing
 
 ALIKE = 0.9995
@@ -28,9 +28,9 @@ ENCODE = """
 import sys
 from pathlib import Path
 import numpy as np
-from stream_app.inference.bundle import load
+from stream_app.inference.bundles.bundle import load
 from stream_app.inference.encoder import TurnEncoder
-from stream_app.inference.provider_choice import Provider
+from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.tokenizer import TextTokenizer
 manifest = (bundle := load(Path({bundle!r}))).manifest
 tokenizer = TextTokenizer(bundle.file(manifest.tokenizer.file), manifest.encoder.max_tokens)

@@ -10,10 +10,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream_app.errors import ProviderError
-from stream_app.inference import providers
-from stream_app.inference.bundle import load
-from stream_app.inference.provider_choice import CudaDevice, Provider
-from stream_app.inference.providers import CUDA, NO_FALLBACK, REFUSED, Graph, open_session
+from stream_app.inference.bundles.bundle import load
+from stream_app.inference.devices import providers
+from stream_app.inference.devices.provider_choice import CudaDevice, Provider
+from stream_app.inference.devices.providers import CUDA, NO_FALLBACK, REFUSED, Graph, open_session
 
 GRAPH = Graph(load().file("encoder.onnx"))
 

@@ -12,7 +12,7 @@ from stream_app.contracts.scores import Stage
 from stream_app.core.measures.crisis import CRISIS
 from stream_app.core.measures.heads import Dimension
 from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 

@@ -14,9 +14,9 @@ from stream_app.contracts.scores import Stage
 from stream_app.core.measures.window import ScoringRequest, WindowTurn
 from stream_app.core.session.ports import HeadScores
 from stream_app.errors import BundleError
-from stream_app.inference.adaptations import Adaptation, Recalibration
-from stream_app.inference.bundle import ADAPTED_FORMAT, FORMAT, MANIFEST, SHIPPED, load
-from stream_app.inference.recalibration import recalibrated
+from stream_app.inference.bundles.adaptations import Adaptation, Recalibration
+from stream_app.inference.bundles.bundle import ADAPTED_FORMAT, FORMAT, MANIFEST, SHIPPED, load
+from stream_app.inference.bundles.recalibration import recalibrated
 from stream_app.inference.scorer import OnnxScorer
 
 ER, IP = "emotional_reactions", "interpretations"

@@ -13,9 +13,9 @@ from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
 from stream_app.core.session.ports import HeadScores
 from stream_app.errors import ProviderError
-from stream_app.inference.bundle import load
-from stream_app.inference.calibration import choose_labels
-from stream_app.inference.provider_choice import Provider
+from stream_app.inference.bundles.bundle import load
+from stream_app.inference.bundles.calibration import choose_labels
+from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 from tests.fakes import START

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.encoder import CPU_PACKED, TurnEncoder
-from stream_app.inference.provider_choice import Provider
 from stream_app.inference.tokenizer import TextTokenizer
 
 SENTENCE = "I keep going over what she said, and I do not know what to do with it."

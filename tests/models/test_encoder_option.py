@@ -113,7 +113,7 @@ def test_another_encoder_works_from_training_to_bundle(
 ) -> None:
     pytest.importorskip("onnxscript")
     from export import __main__ as export  # noqa: PLC0415
-    from stream_app.inference import bundle as reader  # noqa: PLC0415
+    from stream_app.inference.bundles import bundle as reader  # noqa: PLC0415
 
     about = trained(corpora, encoders["bert"], tmp_path / "model", "--frozen-layers=1")
     assert about["base_model"] == "tiny-bert"

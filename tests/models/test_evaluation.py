@@ -30,8 +30,8 @@ from models.pages import document, report, sections, tables
 from models.pages.published import TARGETS, Target
 from research import ablation
 from stream_app.inference import rationale
-from stream_app.inference.bundle import Dimension, HeadKind, HeadSpec
-from stream_app.inference.calibration import calibrate, choose_labels
+from stream_app.inference.bundles.bundle import Dimension, HeadKind, HeadSpec
+from stream_app.inference.bundles.calibration import calibrate, choose_labels
 from tests.models.tiny import tiny_model, tiny_tokenizer, write_corpora
 
 

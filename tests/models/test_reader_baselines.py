@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from models.labels import CLIENT, COUNSELLOR
 from models.pages.tables import with_tables
-from models.reader import baselines, ceilings, page
+from models.reader.evaluation import baselines, ceilings, page
 from models.reader.examples import Example
 from models.reader.tasks import tasks_of
 

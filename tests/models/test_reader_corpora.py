@@ -11,7 +11,8 @@ import pytest
 
 from models.data.corpora import Corpus, MissingCorpusError, default_data_dir, resolve_data_dir
 from models.labels import CLIENT, COUNSELLOR
-from models.reader import corpora, evaluated
+from models.reader import corpora
+from models.reader.evaluation import evaluated
 from tests.models.tiny import write_rows
 
 CARE = [5.0, 4.0, 4.0, 3.0, 5.0, 5.0, 2.0, 1.0, 4.0, 0.0]

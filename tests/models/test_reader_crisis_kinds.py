@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.crisis.turns import WrittenTurn
-from models.reader.crisis_kinds import as_table, measured, threshold_of
+from models.reader.evaluation.crisis_kinds import as_table, measured, threshold_of
 
 
 def turn(number: int, category: str, label: str) -> WrittenTurn:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.evaluate.resampling import spearman
-from models.reader.elsewhere import COLUMNS, as_table, figure, told
+from models.reader.evaluation.elsewhere import COLUMNS, as_table, figure, told
 
 
 def test_a_figure_shows_which_column_follows_the_truth() -> None:

@@ -16,7 +16,7 @@ pytest.importorskip("statsmodels")
 from models.evaluate.multitrait import write_groups
 from models.evaluate.trait_groups import grouped, perceived_values
 from models.pages import sections
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 
 HEADS = ("engagement", "understanding", "sympathy", "helpfulness")
 RATINGS = {"understanding": "ESConv relevance", "sympathy": "ESConv empathy"}

@@ -13,7 +13,7 @@ from research.adaptation.low_rank import LowRank, VectorData
 from research.adaptation.platform import ScoredPlatform
 from research.adaptation.raters import HEAD, RATERS, by_counsellor, draw
 from research.adaptation.task_inputs import Task, TaskInputs
-from stream_app.inference.recalibration import softmax
+from stream_app.inference.bundles.recalibration import softmax
 
 FUSED = 20
 

@@ -5,7 +5,7 @@ import pytest
 from stream_app.contracts import batch_body
 from stream_app.contracts.events import decode
 from stream_app.errors import ContractError
-from stream_app.web.api import event_socket
+from stream_app.web.api.receiving import event_socket
 
 GOOD = (
     rb'{"type":"turn","session_id":"s","seq":0,"speaker_id":"a","role":"client",'

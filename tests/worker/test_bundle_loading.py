@@ -16,9 +16,9 @@ from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.core.rules.routes_file import RoutesFileError
 from stream_app.core.rules.rule_file import parse
 from stream_app.errors import BundleError, StoreUnavailable
-from stream_app.inference import bundle as bundles
-from stream_app.inference.bundle import MANIFEST, SHIPPED
-from stream_app.inference.provider_choice import Provider
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.bundle import MANIFEST, SHIPPED
+from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.routed_bundles import BundleLoader
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings

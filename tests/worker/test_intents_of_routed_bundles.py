@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.inference import bundle as bundles
 from stream_app.inference import intent_files, intents
-from stream_app.inference.bundle import SHIPPED
-from stream_app.inference.provider_choice import Provider
+from stream_app.inference.bundles import bundle as bundles
+from stream_app.inference.bundles.bundle import SHIPPED
+from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.store.alerts.rule_sources import RuleFile, load
 from stream_app.worker.upkeep.intent_loading import IntentReloader

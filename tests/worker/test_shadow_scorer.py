@@ -9,7 +9,7 @@ import pytest
 from stream_app import bootstrap
 from stream_app.contracts.events import Role
 from stream_app.errors import BundleError
-from stream_app.inference.bundle import MANIFEST, SHIPPED, load, share_encoder
+from stream_app.inference.bundles.bundle import MANIFEST, SHIPPED, load, share_encoder
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 

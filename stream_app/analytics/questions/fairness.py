@@ -27,8 +27,8 @@ from stream_app.analytics.questions.groups import begin, blank, size_of
 from stream_app.analytics.questions.head_labels import ABSTAINED, HEAD
 from stream_app.analytics.questions.result import Analysis, Context, Estimate, Texts, hidden_groups
 from stream_app.analytics.questions.service_levels import PRECISION, alert_table
+from stream_app.analytics.questions.suppression import CellSize
 from stream_app.contracts.events import Role
-from stream_app.core.measures.suppression import CellSize
 
 QUESTION: Final = "fairness"
 NOT_ENOUGH: Final = "not enough data"

@@ -17,7 +17,7 @@ from stream_app.analytics.questions.result import (
     Point,
     Texts,
 )
-from stream_app.core.measures.suppression import CellSize, suppressed_cells
+from stream_app.analytics.questions.suppression import CellSize, suppressed_cells
 
 
 def size_of(sessions: pd.DataFrame) -> CellSize:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from stream_app.core.measures.suppression import (
+from stream_app.analytics.questions.suppression import (
     MIN_CLIENTS,
     MIN_COUNSELLORS,
     CellSize,

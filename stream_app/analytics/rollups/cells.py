@@ -25,13 +25,13 @@ from stream_app.analytics.views.hidden_cells import (
     hidden_further,
 )
 from stream_app.contracts.events import Role
-from stream_app.core.measures.reporting_months import end_of
 from stream_app.store.database.tables import (
     ROLLED_UP,
     rollup_counsellors,
     rollup_sessions,
     session_speakers,
 )
+from stream_app.store.lifecycle.reporting_months import end_of
 from stream_app.store.lifecycle.rollup_marks import OF_A_COUNSELLOR
 
 _r: Final = rollup_sessions.c

@@ -12,7 +12,7 @@ import msgspec
 from stream_app.analytics.views.columns import View
 from stream_app.analytics.views.dialects import DIALECTS
 from stream_app.analytics.views.views import all_views
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 
 DOCUMENT: Final = Path(__file__).parents[3] / "docs" / "analytics.md"
 _MARKED: Final = re.compile(r"(<!-- views -->\n).*?(<!-- /views -->)", re.DOTALL)

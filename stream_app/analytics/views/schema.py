@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from stream_app.analytics.views.columns import View
 from stream_app.analytics.views.dialects import DIALECTS, quoted
 from stream_app.analytics.views.views import all_views
-from stream_app.inference import bundle as bundles
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.store.database import tables
 from stream_app.store.stream import schema
 from stream_app.store.stream.repository import Store

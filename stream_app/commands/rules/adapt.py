@@ -25,8 +25,8 @@ from stream_app.core.pipeline.recorded_session import (
 )
 from stream_app.core.session.environment import Policy
 from stream_app.errors import BundleError, RowRefused
-from stream_app.inference.adaptations import Recalibration
-from stream_app.inference.bundle import Bundle, HeadSpec
+from stream_app.inference.bundles.adaptations import Recalibration
+from stream_app.inference.bundles.bundle import Bundle, HeadSpec
 from stream_app.settings import Settings
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction

@@ -13,8 +13,8 @@ from stream_app.adaptation.judged_vectors import HeadJudgements, JudgedVectors
 from stream_app.commands.rules.adapt import counts_of
 from stream_app.contracts.scores import Stage
 from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
-from stream_app.inference.calibration import calibrated
-from stream_app.inference.recalibration import Floats
+from stream_app.inference.bundles.calibration import calibrated
+from stream_app.inference.bundles.recalibration import Floats
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction

@@ -21,8 +21,8 @@ from stream_app.bootstrap import notifier_process
 from stream_app.core.rules.rules import RuleSet
 from stream_app.core.session.restrictions import variables_of
 from stream_app.errors import RapportError
-from stream_app.inference import bundle as bundles
 from stream_app.inference import intent_files
+from stream_app.inference.bundles import bundle as bundles
 from stream_app.notifications.rota import LOOK_AHEAD
 from stream_app.sealing.sources import readable_by_others
 from stream_app.settings import RulesSource, Settings
@@ -159,7 +159,7 @@ def _loaded_rules(settings: Settings) -> tuple[str, RuleSet]:
 
 def _provider(settings: Settings) -> str:
     """Which provider computes the nodes of each graph, as ONNX Runtime's profile of a run says."""
-    from stream_app.inference.placement import described, nodes_by_provider  # noqa: PLC0415
+    from stream_app.inference.devices.placement import described, nodes_by_provider  # noqa: PLC0415
     from stream_app.inference.scorer import graphs  # noqa: PLC0415  # both need the runtime
 
     scorer = bootstrap.scorer(settings)

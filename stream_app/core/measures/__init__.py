@@ -14,8 +14,6 @@ __all__ = [
     "outcomes",
     "perceived",
     "reliable_change",
-    "reporting_months",
-    "suppression",
     "turn_evidence",
     "voices",
     "watch",

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.measures.reporting_months import monday_of, month_of
 from stream_app.store.database import tables
+from stream_app.store.lifecycle.reporting_months import monday_of, month_of
 
 OF_A_COUNSELLOR = "counsellor"
 """The kind of the cells that are about one counsellor."""

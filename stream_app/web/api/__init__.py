@@ -7,34 +7,32 @@ from fastapi import APIRouter, FastAPI
 from stream_app import __version__
 from stream_app.web import problems
 from stream_app.web.api import (
-    agreement,
-    alerts,
     analyses,
-    assignments,
     audit,
     bundles,
     consents,
-    disputes,
     document,
     drift,
-    event_socket,
-    events,
     exports,
-    feedback,
-    goals,
     history,
-    interventions,
     live,
     me,
-    mutes,
-    ratings,
-    reviews,
-    rules,
-    samples,
     schemas,
     sessions,
     speakers,
 )
+from stream_app.web.api.alerting import alerts, interventions, mutes, rules
+from stream_app.web.api.judging import (
+    agreement,
+    assignments,
+    disputes,
+    feedback,
+    goals,
+    ratings,
+    reviews,
+    samples,
+)
+from stream_app.web.api.receiving import event_socket, events
 from stream_app.web.http import telemetry
 from stream_app.web.services import Services
 

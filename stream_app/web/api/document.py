@@ -7,8 +7,8 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
 from stream_app import __version__
-from stream_app.web.api.events import EVENT_COMPONENTS
 from stream_app.web.api.examples import EXAMPLES
+from stream_app.web.api.receiving.events import EVENT_COMPONENTS
 from stream_app.web.http.cookie_sessions import COOKIE, SECURE_COOKIE
 from stream_app.web.problems import Problem, problem_responses
 

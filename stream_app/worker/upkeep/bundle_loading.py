@@ -18,7 +18,7 @@ from stream_app.core.rules.intent_variables import catalogue
 from stream_app.core.rules.routes_file import RoutesFileError
 from stream_app.core.rules.routing import NO_ROUTES, Routes
 from stream_app.errors import RapportError, StoreError
-from stream_app.inference.bundle import MANIFEST, shipped
+from stream_app.inference.bundles.bundle import MANIFEST, shipped
 from stream_app.inference.routed_bundles import BundleLoader, LoadedBundle, Loading, Refusal
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.worker.batches.metrics import WorkerMetrics

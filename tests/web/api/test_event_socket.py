@@ -13,7 +13,7 @@ from stream_app.store.accounts.people import IngestScope, People
 from stream_app.store.accounts.roles import Right
 from stream_app.store.database import tables
 from stream_app.web import api
-from stream_app.web.api import event_socket
+from stream_app.web.api.receiving import event_socket
 from tests.store.batches import turn
 from tests.store.reading import rows
 from tests.web.api.test_ingest import unnumbered

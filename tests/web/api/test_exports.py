@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from stream_app.findings.exports import paging
 from stream_app.findings.exports.columns import SESSIONS, session_columns, turn_columns
-from stream_app.inference.bundle import load
+from stream_app.inference.bundles.bundle import load
 from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import PersonRole
 from stream_app.store.sessions.sessions import SessionFilter

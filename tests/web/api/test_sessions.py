@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from stream_app.inference.bundle import MANIFEST
+from stream_app.inference.bundles.bundle import MANIFEST
 from stream_app.settings import DEFAULT_BUNDLE
 from stream_app.store.accounts.people import People
 from stream_app.web.api.sessions import _level_with_utf16

@@ -8,7 +8,7 @@ from stream_app.contracts.events import Domain, Role
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.pipeline.practice import SaidTurn, context_of, score_wordings
 from stream_app.findings.feedback.phrasings import phrasings
-from stream_app.inference import bundle
+from stream_app.inference.bundles import bundle
 from stream_app.inference.scorer import OnnxScorer
 
 CLIENTS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.adaptation import promotion
-from stream_app.inference.bundle import MANIFEST, load
+from stream_app.inference.bundles.bundle import MANIFEST, load
 from stream_app.store.accounts.people import People
 from stream_app.store.stream import shadow_scores
 from stream_app.store.stream.repository import Store

@@ -19,7 +19,7 @@ from stream_app.contracts.events import Role
 from stream_app.core.pipeline.practice import SaidTurn
 from stream_app.errors import BundleError
 from stream_app.findings.feedback.judgements import Fit
-from stream_app.inference import bundle
+from stream_app.inference.bundles import bundle
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
 from stream_app.store.accounts import audit

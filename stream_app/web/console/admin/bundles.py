@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from stream_app.adaptation import promotion
 from stream_app.errors import BundleError, RapportError
-from stream_app.inference.bundle_pointer import Promoted
+from stream_app.inference.bundles.bundle_pointer import Promoted
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.accounts.people import Person

@@ -18,7 +18,7 @@ from stream_app.analytics.questions.attributes import AttributesError, NotEnable
 from stream_app.analytics.questions.marked_days import TRAINING, MarkedDay, trained_team
 from stream_app.analytics.questions.result import ALL, Analysis, Curve, Estimate
 from stream_app.analytics.questions.shown_curves import EPOCH, MONTHS, WEEKS
-from stream_app.core.measures.suppression import MIN_CLIENTS, MIN_COUNSELLORS
+from stream_app.analytics.questions.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.errors import RapportError
 from stream_app.extras import ExtraMissing
 from stream_app.findings import analysis_files

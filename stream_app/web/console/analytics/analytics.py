@@ -14,9 +14,9 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from stream_app.analytics.questions import shown_curves
 from stream_app.analytics.questions.shown_curves import MEASURES, SESSIONS
+from stream_app.analytics.questions.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.analytics.views.shown import ALL
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.measures.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.findings.exports.files import as_file
 from stream_app.findings.exports.formats import Format
 from stream_app.findings.offered_measures import offered

@@ -17,10 +17,10 @@ from stream_app.analytics.questions.marked_days import MarkedDay
 from stream_app.analytics.questions.questions import Asked
 from stream_app.analytics.questions.result import Analysis, Curve
 from stream_app.analytics.questions.shown_curves import MEASURES, SESSIONS
+from stream_app.analytics.questions.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.analytics.views.shown import ALL
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.measures.heads import PERCEIVED
-from stream_app.core.measures.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.findings import agreement_words
 from stream_app.store.sessions import bundle_info
 from stream_app.store.sessions.scope import Scope

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from stream_app import __version__, extras
-from stream_app.core.measures.suppression import MIN_CLIENTS, MIN_COUNSELLORS
+from stream_app.analytics.questions.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.findings.analysis_runs import AnalysisRunning, declared_attributes
 from stream_app.findings.exports.files import as_attachment
 from stream_app.store.accounts import audit

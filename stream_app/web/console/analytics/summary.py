@@ -15,8 +15,8 @@ from stream_app.analytics.questions.marked_days import TRAINING, MarkedDay, trai
 from stream_app.analytics.questions.questions import Asked
 from stream_app.analytics.questions.result import ALL, Analysis, Curve, Estimate
 from stream_app.analytics.questions.shown_curves import SESSIONS
+from stream_app.analytics.questions.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.measures.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.store.sessions import bundle_info
 from stream_app.store.sessions.scope import Scope
 from stream_app.store.stream.repository import Store

@@ -8,9 +8,9 @@ from fastapi.responses import HTMLResponse, Response
 
 from stream_app.analytics.questions import shown_curves
 from stream_app.analytics.questions.shown_curves import MonthCell
+from stream_app.analytics.questions.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.analytics.views.shown import ALL
 from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.measures.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.sessions import bundle_info
 from stream_app.web.console.analytics.asked_questions import ASKED

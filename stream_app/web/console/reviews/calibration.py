@@ -24,7 +24,7 @@ from stream_app.store.work.calibration_samples import (
     NewCalibrationSample,
     SampleRatings,
 )
-from stream_app.web.api.samples import SEEDS, Place, SampleRequest
+from stream_app.web.api.judging.samples import SEEDS, Place, SampleRequest
 from stream_app.web.console.rendering import render
 from stream_app.web.http.fields import Identifier
 from stream_app.web.http.http_errors import as_http_errors
