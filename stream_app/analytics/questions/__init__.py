@@ -18,4 +18,5 @@ __all__ = [
     "result",
     "service_levels",
     "shown_curves",
+    "suppression",
 ]

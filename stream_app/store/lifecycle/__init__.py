@@ -8,6 +8,7 @@ __all__ = [
     "erasure_plans",
     "erasure_receipts",
     "holds",
+    "reporting_months",
     "restricted",
     "retention",
     "rollup_marks",
