@@ -36,7 +36,7 @@ from stream_app.web.api.receiving import event_socket, events
 from stream_app.web.http import telemetry
 from stream_app.web.services import Services
 
-__all__ = ["PREFIX", "create", "samples"]
+__all__ = ["PREFIX", "create", "judging"]
 
 PREFIX: Final = "/api/v1"
 ROUTERS: Final = (
