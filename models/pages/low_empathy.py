@@ -30,8 +30,7 @@ percentile of its reference ([low-empathy.md](low-empathy.md)). Here it is evalu
 known empathy. Figures are correlations and areas under the ROC curve from 0 to 1, not per cent; an
 inverted risk has an AUROC below 0.5. The fold models here are trained with the current recipe of
 `models.fit.train`; the shipped graphs, and the sections on single heads, are from the longer
-training
-of bundle 1.6.0."""
+training of bundle 1.6.0."""
 SHIPPED_INTRODUCTION = """\
 The benchmark of the section above, on sessions made of the tenth of each corpus that the bundle's
 training left out (`python -m models.construct shipped`). Its encoder learned longer than those of

@@ -91,8 +91,8 @@ Where a method ran on fewer folds, compare the column of fold 0.
   its libraries. Cost does not depend on the values of weights, so that of the bi-encoder's rows is
   measured on untrained networks.
 - {cost_note}
-- Published figures are in [Evaluation](../evaluation.md#epitome-levels); they are from other
-  splits, most of them also from other encoders, and belong in no column of this table.
+- Published figures are in [Evaluation](../evaluation/expressed.md#epitome-levels); they are from
+  other splits, most of them also from other encoders, and belong in no column of this table.
 - "{missing}": the command exists and is tested, but was not run on these folds.
 
 ## Commands

@@ -28,7 +28,7 @@ One micromodel per mechanism compares each sentence of a response with the annot
 the training part (its seeds); the three largest cosines are the features of an explainable boosting
 machine, which predicts the levels, and sentences above a threshold are rationales. Context is not
 read. Levels and rationales on the same folds, beside the paper's Table 1 and other methods:
-[Evaluation](../evaluation.md#micromodels-run-here) (`python -m research.micromodels`) and
+[Evaluation](../evaluation/expressed.md#micromodels-run-here) (`python -m research.micromodels`) and
 [Methods compared](comparison.md). The paper's Table 3, phrases inserted into unrelated dialogues,
 is run on every scorer by `python -m models.probes`.
 

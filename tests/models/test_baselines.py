@@ -100,6 +100,6 @@ def test_the_command_writes_every_task(
     assert {row["recall"]["pooled"] for row in tasks.values()} == {0.5}, "never yes"
     rated = sum("empathy" in turn.labels for item in load_corpora(corpora) for turn in item.turns)
     assert content["ratings"]["words"]["n"] == rated
-    page = (tmp_path / "evaluation.md").read_text(encoding="utf-8")
+    page = (out / "perceived.md").read_text(encoding="utf-8")
     assert "| number of words in the answer |" in page
     assert "Our head is not measured yet" in page

@@ -296,6 +296,6 @@ def test_the_commands_build_a_bundle_and_report_its_loss(
     assert figures["flops_a_token"][1] < 0.6 * figures["flops_a_token"][0]
     assert figures["heads"]["strategy"]["n"] > 0
     assert set(figures["heads"]) == {head["name"] for head in written["heads"]}
-    for place in (tmp_path / "evaluation.md", bundles[1] / "MODEL_CARD.md"):
+    for place in (tmp_path / "evaluation" / "recipe.md", bundles[1] / "MODEL_CARD.md"):
         assert "`little-" in place.read_text("utf-8")
     assert "| strategy |" in printed

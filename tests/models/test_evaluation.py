@@ -176,7 +176,7 @@ def test_the_command_writes_tables_plots_and_the_document(
     assert 0 < written["ratings"]["views"]["final"]["n"] < rated
     assert written["levels"]["folds"] == [0, 2]
     assert set(written["calibration"]["rows"]) == {h.name for h in HEADS if h.corpus != "outcomes"}
-    page = (tmp_path / "evaluation.md").read_text(encoding="utf-8")
+    page = (out / "trust.md").read_text(encoding="utf-8")
     assert "**2 of 3 folds** (number 0, 2)" in page
     assert "![Reliability of every head" in page
     first = out.joinpath("reliability.svg").read_bytes()
@@ -203,13 +203,19 @@ def level_figures(value: float) -> dict[str, object]:
     return {"folds": [0, 1], "of": 2, "views": views}
 
 
+def page_of(name: str, files: dict[str, Any], folder: Path) -> str:
+    part = next(part for part in document.PARTS if part.name == name)
+    return document.page(part, files, folder)
+
+
 def test_the_document_matches_its_files(tmp_path: Path) -> None:
     """A changed figure in the JSON changes the page; missing figures are stated."""
     folder = tmp_path / "evaluation"
     folder.mkdir()
     document.write_json(folder / "levels.json", level_figures(0.8123))
     first = document.write(folder).read_text(encoding="utf-8")
-    assert "81.2 ± 1.0" in first
+    levels = folder / "expressed.md"
+    assert "81.2 ± 1.0" in levels.read_text(encoding="utf-8")
     # Student's t over two folds: 12.71 times 0.01 divided by the square root of two.
     span = "81.2 | 72.2 to 90.2"
     assert (
@@ -220,11 +226,14 @@ def test_the_document_matches_its_files(tmp_path: Path) -> None:
     )
     assert f"| EPITOME level EX, accuracy | ≥ 93 | EPITOME 92.6 | {span} | **no** |" in first
     assert "| rationale ER, token F1, gold rationales | – |" in first
-    assert first.count("Not measured yet") == len(document.SECTIONS) - 1
+    behind = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.md"))
+    assert behind.count("Not measured yet") == len(document.sections_of_all()) - 1
+    linked = re.findall(r"\(evaluation/([\w-]+\.md)\)", first)
+    assert set(linked) == {path.name for path in folder.glob("*.md")}
     document.write_json(folder / "levels.json", level_figures(0.5678))
     second = document.write(folder).read_text(encoding="utf-8")
-    assert "56.8 ± 1.0" in second
     assert "81.2" not in second
+    assert "56.8 ± 1.0" in levels.read_text(encoding="utf-8")
 
 
 def two_folds(*values: float) -> dict[str, object]:
@@ -309,7 +318,7 @@ def test_every_table_has_its_baselines_if_available() -> None:
 def test_micromodels_have_their_own_figures(tmp_path: Path) -> None:
     stored = document.FOLDER / "micromodels.json"
     content = json.loads(stored.read_text(encoding="utf-8"))
-    page = document.page({"micromodels": content}, tmp_path)
+    page = page_of("expressed", {"micromodels": content}, tmp_path)
     own = content["micromodels"]["explorations"]["accuracy"]
     assert f"| explorations | own rationales left out | {100 * own['mean']:.1f} ± " in page
     assert "| explorations | published [1] | 95.3 | 61.5 |" in page
@@ -325,8 +334,9 @@ def test_the_code_has_the_documented_values(choice: choices.Choice) -> None:
 
 
 def test_choices_on_the_evaluated_folds_are_listed(tmp_path: Path) -> None:
-    page = document.page({}, tmp_path)
-    assert "(#hyper-parameters-chosen-on-the-evaluated-folds)" in page
+    anchor = "recipe.md#hyper-parameters-chosen-on-the-evaluated-folds"
+    assert f"({tmp_path.name}/{anchor})" in document.summary_page({}, tmp_path)
+    page = page_of("recipe", {}, tmp_path)
     listed = page.split("## Hyper-parameters chosen on the evaluated folds")[1]
     assert "| `models.model.heads:ALONE` | 0.4 | 0.25, 0.4, 0.5 | all five folds |" in listed
 
@@ -356,7 +366,7 @@ def test_failed_attempts_are_listed_with_the_recipe(tmp_path: Path) -> None:
         lever("recipe", 70.5, kept=True),
         lever("no_contrast", 65.0, kept=True),
     ]
-    page = document.page({"ablation": rows}, tmp_path)
+    page = page_of("recipe", {"ablation": rows}, tmp_path)
     kept, dropped = page.split("## Rejected changes")
     assert "| focal | focal is changed | 61.2 |" in dropped
     assert "no_contrast" not in dropped
@@ -372,7 +382,7 @@ def test_trainings_of_another_size_have_a_separate_table(tmp_path: Path) -> None
         *(lever(name, 60.0, kept=name == "recipe") for name in ("recipe", "focal")),
         *(lever(name, 80.0, kept=name == "recipe", share=1.0) for name in ("recipe", "ldam")),
     ]
-    page = document.page({"ablation": rows}, tmp_path)
+    page = page_of("recipe", {"ablation": rows}, tmp_path)
     kept, dropped = page.split("## Rejected changes")
     small, whole = dropped.split("on 100% of what fold 3 trains on")
     assert "focal" in small
@@ -389,10 +399,10 @@ def test_an_existing_plot_is_included(tmp_path: Path) -> None:
     folder = tmp_path / "evaluation"
     folder.mkdir()
     files = {"calibration": {}}
-    assert "reliability.svg" not in document.page(files, folder)
+    assert "reliability.svg" not in page_of("trust", files, folder)
     (folder / "reliability.svg").write_text("<svg/>")
-    page = document.page(files, folder)
-    assert "![Reliability of every head before and after calibration](evaluation/rel" in page
+    page = page_of("trust", files, folder)
+    assert "![Reliability of every head before and after calibration](rel" in page
 
 
 def test_files_of_any_shape_become_tables() -> None:
