@@ -27,7 +27,7 @@ test-fast test-slow test-services test-training: export OMP_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-fast test-slow test-services chaos gallery fuzz properties soak test-models test-training test-research check check-models format docs release-notes schemas lock train-env folds evaluate research test-research train bundle reader nano bench benchmarks compare clean
+.PHONY: help install demo test test-fast test-slow test-services chaos gallery fuzz properties soak test-models test-training test-research check check-models format docs release release-notes schemas lock train-env folds evaluate research test-research train bundle reader nano bench benchmarks compare clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -202,6 +202,9 @@ nano: train-env ## Distil MODEL=folder into the small bundle and compare the two
 
 docs: $(DEV_STAMP) ## Build the documentation site in build/site
 	$(BIN)/python -m sphinx -q -E -W --keep-going -d build/doctrees docs build/site
+
+release: $(DEV_STAMP) ## Build, check and describe VERSION in dist, and print the steps that publish it
+	$(BIN)/python -m servers.release $(VERSION)
 
 release-notes: $(DEV_STAMP) ## Print a release's part of the changelog (VERSION=0.1.0)
 	$(BIN)/keepachangelog show $(VERSION) CHANGELOG.md
