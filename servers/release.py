@@ -45,7 +45,7 @@ Nothing is published yet. To publish:
 
 
 class NotReady(Exception):
-    """The checkout is not the release that was asked for."""
+    """The checkout is not the release that was named."""
 
 
 def check_version(version: str, changelog: str) -> None:
