@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -26,6 +27,7 @@ from stream_app.client.events import Sendable
 from stream_app.importers import imported, intercom, slack, twilio, zendesk
 from stream_app.importers.imported import Item, People, Report, Skipped
 from stream_app.importers.matrix_bridge import MISCONFIGURED
+from stream_app.importers.order import WAIT, TimeOrder
 
 MAX_AGE: Final = 300.0
 """Seconds; an older signature may be a recorded one."""
@@ -131,6 +133,7 @@ def create(
     report: Report,
     people: Mapping[str, People] | None = None,
     url: str | None = None,
+    wait: float = WAIT,
 ) -> Starlette:
     """The receiver, with a path for each service.
 
@@ -140,7 +143,9 @@ def create(
         report: gets what is not sent.
         people: by path; Slack and Twilio do not say who is a counsellor.
         url: the public URL of the receiver, if a proxy changes it; Twilio signs it.
+        wait: seconds in which an earlier message of a conversation may still arrive.
     """
+    in_order = TimeOrder(wait)
 
     async def receive(request: Request) -> Response:
         name = request.path_params["desk"]
@@ -162,7 +167,8 @@ def create(
         if name == "slack" and payload.get("type") == "url_verification":
             return Response(str(payload.get("challenge", "")))
         items = list(DESKS[name].events(payload, (people or {}).get(name, People())))
-        return await _send(rapport, items, imported.key(name, str(key)) if key else None, report)
+        known = imported.key(name, str(key)) if key else None
+        return await _send(rapport, in_order, items, known, report)
 
     return Starlette(routes=[Route("/{desk}", receive, methods=["POST"])])
 
@@ -178,12 +184,17 @@ async def _body(request: Request) -> bytes | None:
 
 
 async def _send(
-    rapport: AsyncRapportClient, items: Sequence[Item], key: str | None, report: Report
+    rapport: AsyncRapportClient,
+    in_order: TimeOrder,
+    items: Sequence[Item],
+    key: str | None,
+    report: Report,
 ) -> Response:
     left_out = [item for item in items if isinstance(item, Skipped)]
     events: list[Sendable] = [item for item in items if not isinstance(item, Skipped)]
     try:
-        results = await rapport.send(*events, key=key) if events else []
+        send = partial(rapport.send, *events, key=key)
+        results = await in_order.run(events, send) if events else []
     except ServiceUnavailable:
         return Response("try again", 503, {"Retry-After": "30"})
     except RequestRefused as problem:

@@ -7,6 +7,7 @@ import hmac
 import json
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -16,9 +17,11 @@ import pytest
 
 from stream_app.client import AsyncRapportClient, RapportClient, RequestRefused
 from stream_app.client.requests import Retries
+from stream_app.contracts.events import SessionEnd
 from stream_app.importers import matrix_bridge, webhooks
 from stream_app.importers.imported import People, Skipped
 from stream_app.importers.matrix_bridge import Bridge
+from stream_app.importers.order import TimeOrder
 from tests.importers.test_chats import HOOK, SLACK, STREAM, message
 
 QUICK = Retries(attempts=1)
@@ -189,7 +192,7 @@ def deliver(
         report = (left_out if left_out is not None else []).append
         people = dict.fromkeys(webhooks.DESKS, People({"UBEN", "ben"}))
         app = webhooks.create(
-            client, {"slack": SECRET, "twilio": SECRET}, report, people, "https://h"
+            client, {"slack": SECRET, "twilio": SECRET}, report, people, "https://h", wait=0
         )
         asgi = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=asgi, base_url="http://inside") as sender:
@@ -255,3 +258,58 @@ def test_a_delivery_is_repeated_only_if_that_helps() -> None:
     long = b"x" * (webhooks.MAX_BYTES + 1)
     assert deliver("slack", long, slack_headers(long), rapport).status_code == 413
     assert deliver("zendesk", body, {}, rapport).status_code == 404
+
+
+def slack_message(session: str, text: str, second: int) -> bytes:
+    """A delivery of a message that was said so many seconds after the recorded one."""
+    event = SLACK["event"]
+    said = {"channel": session, "text": text, "ts": f"{1700000000 + second}.000100"}
+    return json.dumps({**SLACK, "event_id": text, "event": {**event, **said}}).encode()
+
+
+def test_deliveries_of_a_conversation_are_sent_in_the_order_of_time() -> None:
+    rapport = Rapport()
+    arrived = [("C1", "third", 3), ("C1", "first", 1), ("C2", "other", 0), ("C1", "second", 2)]
+
+    async def deliver_all() -> list[int]:
+        transport = httpx.MockTransport(rapport)
+        client = AsyncRapportClient("http://r", "t", retries=QUICK, transport=transport)
+        people = {"slack": People({"UBEN"})}
+        app = webhooks.create(client, {"slack": SECRET}, print, people, wait=0.2)
+        asgi = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=asgi, base_url="http://inside") as sender:
+
+            async def post(body: bytes) -> int:
+                answer = await sender.post("/slack", content=body, headers=slack_headers(body))
+                return answer.status_code
+
+            answers = await asyncio.gather(*(post(slack_message(*each)) for each in arrived))
+        await client.close()
+        return answers
+
+    assert asyncio.run(deliver_all()) == [204] * 4
+    assert [text for text in rapport.texts if text != "other"] == ["first", "second", "third"]
+    assert "other" in rapport.texts
+
+
+def test_a_delivery_that_fails_does_not_hold_up_the_next() -> None:
+    async def run() -> list[str]:
+        order, done = TimeOrder(0.01), list[str]()
+        early, late = (
+            [SessionEnd(session_id="a", occurred_at=datetime(2026, 1, day, tzinfo=UTC))]
+            for day in (1, 2)
+        )
+
+        async def fail() -> None:
+            raise ConnectionError
+
+        async def succeed() -> None:
+            done.append("late")
+
+        first = asyncio.create_task(order.run(early, fail))
+        await order.run(late, succeed)
+        with pytest.raises(ConnectionError):
+            await first
+        return done
+
+    assert asyncio.run(run()) == ["late"]
