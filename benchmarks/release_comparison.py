@@ -39,7 +39,7 @@ _ROWS: Final = (
 
 
 class Figure(Struct, frozen=True):
-    """What is compared; ``tolerance``: the relative change for the worse that is no verdict."""
+    """A compared figure; a change for the worse up to ``tolerance`` (relative) is no verdict."""
 
     name: str
     higher_is_better: bool

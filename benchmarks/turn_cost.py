@@ -102,7 +102,7 @@ class Reference:
             thread.join()
 
     def scale(self) -> float:
-        """What to multiply a time with; forgets what was timed."""
+        """Return the factor for times, and forget what was timed."""
         mean = sum(self.taken) / len(self.taken)
         self.taken.clear()
         return REFERENCE_US / (mean * 1e6)

@@ -48,7 +48,7 @@ def render(values: Sequence[Path], release: str = "rapport") -> list[dict[str, A
 
 
 def lint(values: Sequence[Path]) -> str:
-    """What ``helm lint --strict`` printed about the chart with these values."""
+    """Run ``helm lint --strict`` on the chart with these values, and return what it printed."""
     return helm("lint", "--strict", CHART, "--kube-version", KUBERNETES, *_options(values))
 
 

@@ -70,7 +70,7 @@ class PortTaken(Exception):
 
 
 class Security(NamedTuple):
-    """What the listeners SSL and SASL_SSL of a node demand.
+    """Security that a node's listeners SSL and SASL_SSL demand.
 
     SSL demands a client certificate of the authority. SASL_SSL offers SCRAM-SHA-512 to the users,
     and OAUTHBEARER to tokens that nobody has signed (Kafka's validator for tests): only their times

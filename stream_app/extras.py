@@ -37,7 +37,7 @@ PROVIDED_BY: Final = {
 }
 """Extra by top-level module."""
 ANALYTICS: Final = ("pandas", "scipy", "statsmodels", "duckdb", "pyarrow")
-"""What the analyses and the archive import."""
+"""Modules that the analyses and the archive import."""
 
 
 class ExtraMissing(RapportError):
@@ -57,7 +57,7 @@ def to_install(extra: str) -> str:
 
 
 def explained(problem: ModuleNotFoundError) -> ExtraMissing | None:
-    """What to install, if an extra provides the missing module."""
+    """Return what to install, if an extra provides the missing module."""
     module = (problem.name or "").partition(".")[0]
     extra = PROVIDED_BY.get(module)
     return None if extra is None else ExtraMissing(module, extra)

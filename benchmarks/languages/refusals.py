@@ -35,19 +35,19 @@ def refused(text: str) -> bool:
 
 
 def turns_of(file: Path) -> Iterator[str]:
-    """What is said in a corpus, one conversation a line."""
+    """Yield the turns of a corpus that has one conversation a line."""
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         for line in lines:
             yield from _said(json.loads(line))
 
 
 def long_turns(file: Path) -> list[str]:
-    """Its turns of five words or more."""
+    """Return the turns of a corpus that have five words or more."""
     return [text for text in turns_of(file) if len(text.split()) >= _WORDS]
 
 
 def false_refusals(texts: Sequence[str]) -> list[str]:
-    """Those of English texts that would have no score."""
+    """Return the English texts that would get no score."""
     return [text for text in texts if refused(text)]
 
 

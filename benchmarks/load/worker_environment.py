@@ -45,7 +45,7 @@ class Sizes(Struct, frozen=True):
     image_bytes: int
     """Bytes of the files, with bytecode."""
     distributions: Sequence[tuple[str, float]]
-    """Of the worker's environment, largest first."""
+    """Distributions of the worker's environment and their sizes, largest first."""
 
 
 def build_wheel(folder: Path) -> Path:

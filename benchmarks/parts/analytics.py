@@ -35,7 +35,7 @@ TITLE: Final = "Dashboard queries by size"
 SIZES: Final = (10_000, 100_000, 1_000_000)
 LARGEST: Final = 10_000_000
 ARCHIVED_WHOLE: Final = 1_000_000
-"""Of more turns, one month is archived, and the other months are copies of its files."""
+"""Number of turns above which one month is archived and the others are copies of its files."""
 AIM: Final = 1.0
 """Seconds."""
 SLOW: Final = 20.0
@@ -152,7 +152,7 @@ def _measure_size(options: Options, store: Store, folder: Path, turns: int, foun
 
 
 def all_queries() -> list[Query]:
-    """Those of the dashboards, and the examples of the documentation."""
+    """Return the dashboards' queries and the examples of the documentation."""
     found = dashboards.queries(platform.END, VARIABLES)
     shown = dashboards.examples(REPOSITORY / EXAMPLES)
     return [*found, *(Query(EXAMPLES, "mean level by months since joining", sql) for sql in shown)]

@@ -25,7 +25,7 @@ RATES: Final = (0, 500, 1000)
 """Turns per second that are written meanwhile."""
 SECONDS: Final = 35.0
 FIRST_SECONDS: Final = 12.0
-"""Of the first measurement of new processes."""
+"""Seconds that the first measurement of new processes takes."""
 STREAMS: Final = 50
 THINK: Final = 15.0
 """Seconds between two clicks of a person, on average."""

@@ -17,7 +17,7 @@ GOAL: Final = 0.95
 NAMES_GOAL: Final = 0.85
 """Least recall of names and places."""
 MOST_MASKED: Final = 0.01
-"""Of sentences without a detail, at most this share may have a mask."""
+"""Largest share of sentences without a detail in which something may be masked."""
 _NAMES: Final = frozenset({Kind.INTRODUCED_NAME, Kind.MENTIONED_NAME, Kind.PLACE})
 SETS: Final = {"first 500": ("develop", "held_out"), "new 200": ("chat",)}
 """The splits of the set as it was first written, and those written since."""

@@ -18,7 +18,7 @@ _KEYS: Final = "date, bundle, team, domain, channel, lang, role"
 
 
 def statements(folder: Path) -> list[str]:
-    """What creates the views, in order."""
+    """Return the statements that create the views, in order."""
     return [*(_fact(folder, name) for name in FACTS), _turn_day(), _words(), _counsellor_week()]
 
 

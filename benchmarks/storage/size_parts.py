@@ -40,7 +40,7 @@ def log_position(connection: "psycopg.Connection[Any]") -> str:
 
 
 def log_parts(connection: "psycopg.Connection[Any]", since: str, turns: int) -> list[LogPart]:
-    """What the log contains since a position, largest first. Needs a superuser."""
+    """Return the kinds of log records since a position, largest first. Needs a superuser."""
     connection.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
     names = dict(
         connection.execute(

@@ -53,7 +53,7 @@ _STILL_FIRING: Final = (
     "DELETE FROM alerts WHERE state = 'resolved' AND "
     "mod(CAST(substr(episode_id, 2) AS integer) / 10, 2) = 0"
 )
-"""Of half of the history's alerts: supervisors' inboxes are not empty."""
+"""Leaves half of the history's alerts firing, so that supervisors' inboxes are not empty."""
 
 
 class Installation:

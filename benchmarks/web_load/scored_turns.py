@@ -68,7 +68,7 @@ class Flow(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True):
-    """What was written.
+    """The turns that were written.
 
     ``start``: seconds since 1970. ``seconds``: until everything was published. ``late``: seconds
     that the last batch was committed after its time. ``cpu``: seconds of this process.

@@ -76,7 +76,7 @@ class Seen(Struct, frozen=True):
 
 
 class Streams:
-    """What the open streams have received."""
+    """Counts what the open streams have received."""
 
     def __init__(self) -> None:
         self.arrivals: list[Arrival] = []

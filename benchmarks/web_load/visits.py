@@ -1,4 +1,4 @@
-"""What people do in the console: the kinds of pages, how often each role opens them."""
+"""The kinds of pages that people open in the console, and how often each role does."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ PEOPLE: Final[Mapping[PersonRole, int]] = {
     PersonRole.ANALYST: 15,
     PersonRole.ADMIN: 5,
 }
-"""Of 200 people."""
+"""Number of people of each role, of 200."""
 
 
 class Visitor(Struct, frozen=True):

@@ -29,7 +29,7 @@ class Scale:
 
 @dataclass(frozen=True, order=True)
 class Coder:
-    """Who coded; `name` is unique."""
+    """A coder; `name` is unique."""
 
     name: str
     kind: Kind

@@ -1,4 +1,4 @@
-"""What a longer or shorter memory of the risk gains and loses.
+"""Compares longer and shorter memories of the risk: what each gains and loses.
 
 The risk weighs exchanges by the probability that the session's level has not changed since. With a
 higher prior probability of a change it forgets sooner: it notices a drop earlier, and takes more

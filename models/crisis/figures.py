@@ -1,4 +1,4 @@
-"""What the list and the probe find and miss, as numbers and as the tables of docs/crisis.md."""
+"""Counts what the list and the probe find and miss, for the tables of docs/crisis.md."""
 
 from __future__ import annotations
 

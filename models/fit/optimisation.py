@@ -16,7 +16,7 @@ LONGEST_GRADIENT = 1.0
 
 
 class Rates(Protocol):
-    """What a recipe says about the optimiser."""
+    """The part of a recipe that concerns the optimiser."""
 
     encoder_rate: float
     head_rate: float
@@ -24,7 +24,7 @@ class Rates(Protocol):
 
 
 class Stateful(Protocol):
-    """What a checkpoint keeps the state of."""
+    """An object whose state goes into checkpoints."""
 
     def state_dict(self) -> dict[str, Any]: ...
 

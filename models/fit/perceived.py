@@ -234,7 +234,7 @@ TARGETS = {
     "satisfaction": "whether the whole chat went well (empathy rated 4 or 5) or not (1, 2, or "
     "failed; ESConv)",
 }
-"""What each head is trained on, as worded in the model card."""
+"""Source of each head's labels, as worded in the model card."""
 
 
 def _minutes(started: float) -> str:

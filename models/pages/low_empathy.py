@@ -310,7 +310,7 @@ def plain(report: Content, means: Content) -> str:
 
 
 def _named_figures(report: Content) -> dict[str, str]:
-    """What the risk and the plain means are both measured on, by name."""
+    """Return the measurements that the risk and the plain means have in common, by name."""
     found = {}
     for domain, own in report.get("composed", {}).items():
         name = f"composed, {domain}"

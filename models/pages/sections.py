@@ -34,7 +34,7 @@ def _folds(content: Content) -> str:
 
 
 def perceived(content: Content) -> str:
-    """What each head is trained on, and its rank correlation with held-out ratings."""
+    """Return each head's training labels and its rank correlation with held-out ratings."""
     learned = table(["head", "learned from"], content["learned_from"].items(), left=2)
     rows = [
         [

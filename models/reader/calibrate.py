@@ -26,7 +26,7 @@ from models.reader.tasks import Floats
 GOOD = {"rated": 2, "areas": 1, "understood": 3, "exchange": 3}
 """Scales of people, and the level from which an answer is called good."""
 FALSE_ALARMS = 5
-"""Of 1,000 ordinary client turns, at most so many are called crisis language."""
+"""Largest number of 1,000 ordinary client turns that may be called crisis language."""
 FALSE_LAPSES = 0.05
 """Share of the answers in plainly good sessions that may be called a lapse."""
 GOOD_SESSIONS, BAD_SESSIONS = "plain_sessions_good", "plain_sessions_bad"

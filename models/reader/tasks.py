@@ -1,4 +1,4 @@
-"""What the evaluation of the reader measures: each figure as a task, for any score of the examples.
+"""Tasks of the reader's evaluation: each figure is a task, for any score of the examples.
 
 The reader and the baselines that never saw it are measured by the same tasks, so that a figure and
 its baselines are of the same turns, pairs, chats or sessions.

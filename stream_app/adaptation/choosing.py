@@ -39,7 +39,7 @@ class Named(Protocol):
 
 
 class Model(Protocol):
-    """What a fit returns."""
+    """The result of a fit."""
 
     def predict(self, data: HeadData) -> Floats:
         """Probabilities [n, labels]."""
@@ -66,7 +66,7 @@ class Method(Generic[CandidateT, ModelT]):
 
 
 class Choice(NamedTuple):
-    """What the inner folds chose; ``candidate`` None: the bundle as it is."""
+    """The candidate that the inner folds chose; ``candidate`` None: the bundle as it is."""
 
     candidate: Named | None
     dispute_weight: float = 0.0

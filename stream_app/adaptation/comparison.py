@@ -1,4 +1,4 @@
-"""What an adaptation found, head by head, with the gate: as a table and as a record."""
+"""Results of an adaptation, head by head, with the gate: as a table and as a record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What was found for one head: its cross-validation, and its fit on all judgements."""
+"""Results for one head: its cross-validation, and its fit on all judgements."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic

@@ -24,7 +24,7 @@ CARD: Final = "MODEL_CARD.md"
 
 @dataclass(frozen=True, slots=True)
 class DataCounts:
-    """What the adaptation was fitted on; no text and no names.
+    """Description of the judgements that the adaptation was fitted on; no text and no names.
 
     ``first``, ``last``: times of the oldest and newest judgement used.
     """
@@ -43,7 +43,7 @@ class DataCounts:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What the new bundle has instead of the parent's.
+    """Parts that the new bundle has instead of the parent's.
 
     ``recalibrations`` by head. ``head_graph``: a head graph in which the heads that passed the gate
     have other weights; their earlier recalibrations are dropped.

@@ -56,7 +56,7 @@ class Asker:
             yield question, read
 
     def _read(self, session_id: str) -> list[SentTurn]:
-        """What client and counsellor said, masked even where redaction is switched off."""
+        """Return what client and counsellor said, masked even where redaction is switched off."""
         detail = f"asked questions, sent to {self._endpoint.host}"
         audit.record(
             self._store, audit.COMMAND_LINE, AuditAction.READ_TRANSCRIPT, session_id, detail

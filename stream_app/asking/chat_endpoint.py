@@ -31,7 +31,7 @@ ATTEMPTS: Final = 3
 LONGEST_PAUSE: Final = 20.0
 MAX_TOKENS: Final = 300
 MAX_BYTES: Final = 1_000_000
-"""Of an answer of the endpoint: more is no chat completion."""
+"""Largest answer of the endpoint, in bytes; more is no chat completion."""
 _NO_COMPLETION: Final = "the answer of RAPPORT_ASK_ENDPOINT is no chat completion"
 _REFUSED: Final = (400, 413, 422)
 """The request itself: too long, or with a form that the endpoint does not know."""

@@ -85,7 +85,7 @@ log = structlog.get_logger(__name__)
 
 
 def tracing(settings: Settings, service: str) -> Tracing:
-    """What traces turns in a process with this name; nothing unless RAPPORT_TRACING is set.
+    """Return the tracer of a process; it traces nothing unless RAPPORT_TRACING is set.
 
     Raises:
         RapportError: a variable ``OTEL_*`` has a value that cannot be used.
@@ -248,7 +248,7 @@ def bundle_reloader(
     store: Store | None = None,
     metrics: WorkerMetrics | None = None,
 ) -> "BundleReloader":
-    """What loads the bundles of the routes file beside the default one, ``scorer``.
+    """Return the loader of the routes file's bundles, beside the default one (``scorer``).
 
     ``store``: where they are registered before they score.
     """
@@ -339,7 +339,7 @@ def _source(setting: str, text: SecretStr | None, file: Path | None) -> KeySourc
 
 
 def redactor(settings: Settings) -> Redactor:
-    """What finds personal details in text that is to be stored.
+    """Return the redactor that finds personal details in text before it is stored.
 
     Raises:
         RapportError: Presidio is configured and does not start.
@@ -350,7 +350,7 @@ def redactor(settings: Settings) -> Redactor:
 
 
 def mask(settings: Settings) -> Callable[[str], str] | None:
-    """What masks a turn's words before a window keeps them; None if nothing is masked."""
+    """Return the function that masks words before a window keeps them; None without masking."""
     return partial(redact, redactor=redactor(settings)) if settings.redact else None
 
 

@@ -26,7 +26,7 @@ def asking_store(settings: Settings) -> Store:
 
 
 def asker(settings: Settings, store: Store) -> Asker:
-    """What asks about one session.
+    """Return the asker of one session.
 
     Raises:
         RapportError: no endpoint is set.
@@ -42,7 +42,7 @@ def asker(settings: Settings, store: Store) -> Asker:
 
 
 def asking_rounds(settings: Settings, questions: list[Criterion], counter: Counter) -> AskingRounds:
-    """What asks these questions about ended sessions.
+    """Return the process that asks these questions about ended sessions.
 
     Raises:
         RapportError: no endpoint is set.

@@ -1,4 +1,4 @@
-"""What the API answers, as far as the client reads it; unknown fields are ignored.
+"""Answers of the API, as far as the client reads them; unknown fields are ignored.
 
 The OpenAPI document of the service has all fields. A test compares both.
 """

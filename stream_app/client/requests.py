@@ -120,7 +120,7 @@ def path_of(session_id: str, *more: str) -> str:
 
 
 def unreachable(problem: httpx.HTTPError) -> ClientError:
-    """What a failed request means: try again, unless it could not even be built."""
+    """Return the error of a failed request: try again, unless it could not be built."""
     if isinstance(problem, _NEVER_SENT):
         return ClientError(f"the request cannot be sent ({type(problem).__name__}): check the URL")
     return ServiceUnavailable(f"Rapport does not answer ({type(problem).__name__})")

@@ -18,7 +18,7 @@ REF: Final = "#/components/schemas/{name}"
 
 
 class Topic(Struct, frozen=True):
-    """What is sent on a topic; ``read``: Rapport consumes it."""
+    """The messages of a topic; ``read``: Rapport consumes it."""
 
     name: str
     about: str

@@ -23,7 +23,7 @@ MAX_VERSION_CHARS: Final = 50
 
 
 class Role(Enum):
-    """Who speaks. The wire also accepts the aliases in ``ROLE_ALIASES``.
+    """The speaker's role. The wire also accepts the aliases in ``ROLE_ALIASES``.
 
     Turns of clients and counsellors are scored. Those of ``SYSTEM`` (bots, templates, notices) and
     ``SUPERVISOR`` (whispered to the counsellor, unseen by the client) are *asides*: stored and
@@ -132,7 +132,7 @@ class OutcomeKind(Enum):
 
 
 class ConsentStatus(Enum):
-    """What a person decided about the analysis of a session."""
+    """A person's decision about the analysis of a session."""
 
     GIVEN = "given"
     REFUSED = "refused"
@@ -140,7 +140,7 @@ class ConsentStatus(Enum):
 
 
 class ConsentPurpose(Enum):
-    """What a person agreed to beyond the analysis by this installation."""
+    """A purpose that a person agreed to beyond the analysis by this installation."""
 
     THIRD_PARTY_PROCESSING = "third-party-processing"
 
@@ -422,7 +422,7 @@ def _check(raw: bytes, event: Event) -> None:
 
 
 def _check_content(event: Event) -> None:
-    """What the text, the items or the value of an event may be."""
+    """Check the text, the items or the value of an event."""
     match event:
         case Turn() | TurnEdit() if not event.text.strip():
             raise ContractError("empty-text", "the text of the turn is empty")

@@ -56,7 +56,7 @@ SCALES: Final = {
 
 
 def fault(instrument: Instrument, items: Sequence[float | None]) -> str | None:
-    """What is wrong with the answers; None if nothing is.
+    """Return what is wrong with the answers, or None.
 
     >>> fault(Instrument.PHQ_9, [0] * 8)
     'phq-9 has 9 items'

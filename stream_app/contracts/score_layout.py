@@ -76,7 +76,7 @@ def units(value: float) -> int:
 def value_of(
     head: HeadLabels, expressed: Expressed, perceived: Distribution, client: Mapping[str, Any]
 ) -> Level | Distribution | float | None:
-    """What a score has of a head; None if it has nothing, or not this head's labels.
+    """Return a score's value of a head; None if it has none, or not this head's labels.
 
     Of a perceived head, the probability of yes.
     """

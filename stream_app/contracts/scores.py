@@ -84,7 +84,7 @@ TOTAL: Final = "empathy_total"
 
 
 class Expressed(dict[str, Level | Distribution | int]):
-    """What the counsellor expressed, by head, and the total of EPITOME's levels.
+    """Expressed empathy by head, and the total of EPITOME's levels.
 
     The bundle's manifest says which heads there are. A head of levels has a ``Level``, any other
     the probability of each label.
@@ -311,7 +311,7 @@ class Alert(Struct, frozen=True, tag_field="type", tag="alert", kw_only=True):
 
 
 class AlertAction(Struct, frozen=True, tag_field="type", tag="alert_action", kw_only=True):
-    """What a person did about an alert; without their note."""
+    """A person's action on an alert, without their note."""
 
     action_id: str
     episode_id: Annotated[str, Meta(description="The alert, as in its transitions")]

@@ -1,4 +1,4 @@
-"""What is found in stored scores: exports, feedback, agreement, trends, analyses as files.
+"""Findings from stored scores: exports, feedback, agreement, trends, analyses as files.
 
 The command line and the web process both use it; it knows neither.
 """

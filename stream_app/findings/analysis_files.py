@@ -116,7 +116,7 @@ def _markdown(analysis: Analysis) -> str:
 
 
 def foot(analysis: Analysis) -> Iterator[str]:
-    """What the figures rest on, and their limits, line by line."""
+    """Return the lines that say what the figures rest on, and their limits."""
     sessions = "too few to say" if analysis.sessions is None else str(analysis.sessions)
     people = "too few to say" if analysis.counsellors is None else str(analysis.counsellors)
     dates = f"{analysis.since or 'the beginning'} to {analysis.until or 'now'}"

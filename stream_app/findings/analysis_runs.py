@@ -98,6 +98,6 @@ class AnalysisRuns:
 
 
 def declared_attributes(settings: Settings, store: Store) -> dict[str, str] | None:
-    """What people declared themselves, by pseudonym; None where no file is configured."""
+    """Return self-declared attributes by pseudonym; None where no file is configured."""
     file = settings.self_declared_attributes
     return attributes.read(file, store.privacy.pseudonym) if file else None

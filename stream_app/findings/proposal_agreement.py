@@ -16,7 +16,7 @@ from stream_app.store.work import proposals
 
 @dataclass(frozen=True, slots=True)
 class ProposalAgreement:
-    """Of ``reviews``, so many agreed; ``unseen``: signed off without seeing the proposal."""
+    """``reviews``, of which ``agreed`` agree; ``unseen``: signed off without having seen it."""
 
     reviews: int
     agreed: int

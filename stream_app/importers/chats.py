@@ -18,7 +18,7 @@ _LISTS: Final = ("messages", "chunk", "conversations", "events")
 
 
 class Chat(Struct, frozen=True):
-    """What a file does not say. ``room``: the channel or room of messages that do not name it."""
+    """Facts that a file lacks. ``room``: the channel or room of messages that do not name it."""
 
     room: str
     people: People

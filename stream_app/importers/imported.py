@@ -1,4 +1,4 @@
-"""What importers have in common: events and what they leave out, identifiers, text and times.
+"""Shared by all importers: events and what is left out, identifiers, text and times.
 
 An importer yields an ``Item`` for each thing that it is given: an event to send, or ``Skipped``
 with the reason. It raises nothing because of one odd message, so that a bridge goes on.
@@ -24,7 +24,7 @@ DIGEST_CHARS: Final = 32
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff\x00]")
 _KEY: Final = re.compile(r"[ !#-\[\]-~]{1,150}")
 _ODD: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, IndexError, OSError)
-"""What a message that is not as documented makes a reader raise."""
+"""Errors that a reader raises on a message that is not as documented."""
 
 
 class ImportRefused(RapportError):
@@ -56,7 +56,7 @@ def unreported(_: Skipped) -> None:
 
 
 class People(Struct, frozen=True):
-    """Whose accounts are whose in a chat; everybody else is a client.
+    """Accounts of counsellors and bots in a chat; everybody else is a client.
 
     ``bots``: programs, whose words are kept as those of the role ``system`` and never scored.
     ``others``: neither, such as observers. ``consent``: True only if the terms of the service ask

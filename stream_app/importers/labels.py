@@ -1,4 +1,4 @@
-"""Who says what in a cue: voices of WebVTT, and the labels that recognisers write into the text."""
+"""Speakers of a cue: voices of WebVTT, and the labels that recognisers write into the text."""
 
 import re
 from collections import Counter

@@ -91,7 +91,7 @@ def _read(room: str, event: Mapping[str, Any], me: str, people: People) -> Itera
 
 
 def _text(event: Mapping[str, Any], content: Mapping[str, Any]) -> str:
-    """What the sender wrote.
+    """Return the text that the sender wrote.
 
     Raises:
         Unsent: it is no message of a person.

@@ -62,7 +62,7 @@ def bare(label: str) -> str:
 
 
 def same(label: str) -> str:
-    """What is equal for all labels of one speaker.
+    """Return a key that is equal for all labels of one speaker.
 
     >>> same("Tom  HALE (Guest)") == same("Tom Hale")
     True

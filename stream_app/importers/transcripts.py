@@ -40,7 +40,7 @@ _NUMBERED: Final = re.compile(
 
 
 class Said(Struct, frozen=True):
-    """What one speaker said; times in seconds from the recording's start."""
+    """An utterance of one speaker; times in seconds from the recording's start."""
 
     speaker: str | None
     text: str

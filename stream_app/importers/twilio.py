@@ -104,7 +104,7 @@ def _message(
 
 
 def _author(author: Any, people: People) -> tuple[str, str]:
-    """Who wrote a message, with the role.
+    """Return a message's author, with the role.
 
     Raises:
         Unsent: nobody of the conversation.

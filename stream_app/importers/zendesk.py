@@ -32,7 +32,7 @@ _PROGRAM: Final = "-1"
 """The author of comments that Zendesk writes itself, by a trigger or an automation."""
 _ENDED: Final = frozenset({"solved", "closed"})
 _HEAD: Final = re.compile(r"\s*-{20,}\s*\n+[^\n]*\d{1,2}:\d{2}[^\n]*\n+")
-"""What `latest_public_comment_formatted` puts before a comment: a rule, the author, the time."""
+"""Matches what `latest_public_comment_formatted` puts before a comment: rule, author, time."""
 _HTML: Final = re.compile(r"<(?:p|div|br|blockquote|span|ul|ol|table)\b[^>]*>", re.IGNORECASE)
 _ABOUT: Final = {"domain": "customer-service", "channel": "help-desk"}
 

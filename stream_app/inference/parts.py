@@ -26,7 +26,7 @@ from stream_app.core.measures.window import ScoringRequest, parts_of
 Logits = npt.NDArray[np.float32]
 LAPSE: Final = "lapse"
 OVERLAP: Final = 6
-"""Of a part's tokens, one in so many is also in the next part."""
+"""Inverse of the share of a part's tokens that the next part repeats."""
 
 
 class Join(Enum):
@@ -37,7 +37,7 @@ class Join(Enum):
 
 
 def join_of(head: Head) -> Join:
-    """What occurs in one part occurs in the turn; other heads speak of the turn as a whole."""
+    """Return how a head joins parts: what occurs in one part occurs in the turn."""
     of_client = head.kind is HeadKind.BINARY and head.dimension is Dimension.CLIENT
     occurs = of_client or head.kind is HeadKind.LEVEL or head.name == LAPSE
     return Join.HIGHEST if occurs else Join.MEAN

@@ -210,7 +210,7 @@ class OnnxScorer:
         )
 
     def _read_tokens(self, copies: list[Mapped], tokens: list[WholeText]) -> list[bytes]:
-        """What windows keep for the reader: the tokens of each text, masked."""
+        """Return what windows keep for the reader: the tokens of each text, masked."""
         if self.reader is None:
             return [b""] * len(copies)
         if self.mask is not None:

@@ -268,7 +268,7 @@ class _File(_Part):
 
 
 class Plan(Struct, frozen=True):
-    """Who is notified of alerts, and of alerts that nobody answers."""
+    """Targets of alerts, and of alerts that nobody answers."""
 
     targets: list[Target]
     escalation: Escalation

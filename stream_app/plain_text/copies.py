@@ -29,7 +29,7 @@ def plain(text: str) -> Mapped:
 
 
 def spoken(text: str) -> Mapped:
-    r"""What the speaker says in plain letters, without what is only quoted.
+    r"""Return the speaker's own words in plain letters, without quotations.
 
     >>> spoken("> Did you sleep?\n\nＮｏ, I don’t.").text
     "No, I don't."

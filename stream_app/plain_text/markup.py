@@ -9,7 +9,7 @@ from typing import Final
 from stream_app.plain_text.mapped import Mapped, Span
 
 QUOTE: Final = "\n>\n"
-"""What stands for an element that quotes."""
+"""Placeholder of an element that quotes."""
 
 _ENTITY: Final = re.compile(
     r"&(?:amp;){0,4}(?P<name>#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"

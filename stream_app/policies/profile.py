@@ -35,7 +35,7 @@ class PolicyError(RapportError):
 
 
 class Actions(Enum):
-    """What a person may do to another on account of a session.
+    """When a person may act on another because of a session.
 
     ``after-reading``: only after a logged reading of its transcript. ``none``: nothing.
     """
@@ -69,7 +69,7 @@ class Bound(_Strict):
         return self
 
     def refusal(self, value: Any) -> str | None:
-        """What the bound allows, if it does not allow the value."""
+        """Return the allowed range, if the value is outside it."""
         shown = getattr(value, "value", value)
         if self.set is not None and self.set is (shown is None):
             return "needs it to be set" if self.set else "does not allow it"
@@ -156,7 +156,7 @@ class Profile(_Strict):
 
     @property
     def headline(self) -> str:
-        """What the profile changes for people who use the console."""
+        """Return what the profile changes for people who use the console."""
         parts = []
         if self.restricted_outputs:
             parts.append(f"{' and '.join(self.restricted_outputs)} outputs are off")

@@ -39,7 +39,7 @@ KINDS: Final = {
 
 
 class Result(Protocol):
-    """What is used of ``presidio_analyzer.RecognizerResult``."""
+    """The used part of ``presidio_analyzer.RecognizerResult``."""
 
     entity_type: str
     start: int
@@ -48,7 +48,7 @@ class Result(Protocol):
 
 
 class Analyzer(Protocol):
-    """What is used of ``presidio_analyzer.AnalyzerEngine``."""
+    """The used part of ``presidio_analyzer.AnalyzerEngine``."""
 
     def analyze(
         self, text: str, language: str, entities: list[str], score_threshold: float
@@ -60,7 +60,7 @@ class Analyzer(Protocol):
 
 
 class PresidioRedactor:
-    """What the rules find and what Presidio finds."""
+    """Joins the findings of the rules and of Presidio."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = analyzer

@@ -1,4 +1,4 @@
-"""What counting words reaches on the reader's evaluation.
+"""Baselines of the reader's evaluation: counting words, and length.
 
 Run as `python -m models.reader.evaluation.baselines`.
 

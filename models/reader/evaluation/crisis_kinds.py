@@ -1,4 +1,4 @@
-"""What the default bundle's reader finds of crisis language, by kind, at few false alarms.
+"""Recall of the default bundle's reader on crisis language, by kind, at few false alarms.
 
 `python -m models.reader.evaluation.crisis_kinds` scores the turns written for `models.crisis`,
 which no model learned from, and ordinary client turns. Two thresholds let one and five of 1,000

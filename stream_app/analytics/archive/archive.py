@@ -45,7 +45,7 @@ class Moved(Struct, frozen=True):
 
 
 class Swept(Struct, frozen=True):
-    """What ``sweep`` removed: rows, and how many files it rewrote or deleted."""
+    """The result of ``sweep``: removed rows, rewritten and deleted files."""
 
     rows: int = 0
     files: int = 0

@@ -134,7 +134,7 @@ def summed_by_cluster(one: Any, other: Any, starts: Any) -> Any:
 
 
 def _of_returning(model: Any, params: Any, groups: Any, clients: Any) -> Any:
-    """What clients with several counsellors add to the variances; nothing is taken away.
+    """Return what clients with several counsellors add to the variances; never negative.
 
     Cameron, Gelbach and Miller's (2011) clustering in two ways: the covariance by client less that
     by client and counsellor. Clients are many and have few rows, so neither is corrected.

@@ -130,7 +130,7 @@ class _Told:
     informations: Any
 
     def of(self, chosen: Sequence[int]) -> "_Told":
-        """Of some columns alone."""
+        """Return the same of the chosen columns alone."""
         places = list(chosen)
         some = self.informations[:, places][:, :, places]
         return _Told(self.rows[:, places], self.told[:, places], some)
@@ -453,7 +453,7 @@ def _check(information: Any, products: _Products, design: Design) -> None:
 
 
 def confounders(rows: pd.DataFrame, *, scored: bool = True) -> dict[str, pd.DataFrame]:
-    """What else may change over time, in words: models, and the mix of channels and domains.
+    """Return in words what else may change over time: models, and the mix of channels and domains.
 
     ``scored``: whether the outcome is a model's, so that another model may give another one.
     """

@@ -85,7 +85,7 @@ TEXTS: Final = Texts(
 
 
 class Subject(NamedTuple):
-    """What may change: a figure of a measure; ``group``: the models, of a change of the model."""
+    """A figure that may change; ``group`` names the models where the model changes."""
 
     name: str
     measure: str
@@ -173,7 +173,7 @@ def analyse(
 def shifts_of(
     frames: Frames, at: datetime | None, known: Mapping[Subject, datetime], seed: int = 1
 ) -> Shifts:
-    """Of a platform that has sessions."""
+    """Return the shifts of a platform that has sessions."""
     periods = periods_of(frames.sessions, at)
     days = {subject: pd.Timestamp(day) for subject, day in known.items()}
     earliest = periods.at - pd.Timedelta(days=BASELINE)
@@ -205,7 +205,7 @@ def words(subject: Subject, value: float, since: datetime) -> str:
 
 
 def subject_of(each: Estimate) -> Subject:
-    """What an estimate is about."""
+    """Return the measure and figure that an estimate belongs to."""
     return Subject(each.name, each.measure, each.group)
 
 

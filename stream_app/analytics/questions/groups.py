@@ -65,7 +65,7 @@ def blank(rows: pd.DataFrame, measure: str, group: str, unit: str) -> Estimate:
 
 
 def hidden_estimate(name: str, measure: str, group: str) -> Estimate:
-    """What stands for an estimate about too few people."""
+    """Shown instead of an estimate about too few people."""
     return Estimate(name, measure, group, "", None, None, None, None, None, "", problem=SMALL)
 
 

@@ -1,4 +1,4 @@
-"""What the model said of each turn, from the columns of ``fact_turn``: a label for each head."""
+"""Reads the model's label of each turn and head from the columns of ``fact_turn``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Final, TypeVar
 
 Listener = Callable[[str, int, int], None]
-"""What is worked on, how many of its parts are done, and how many there are."""
+"""Receives the name of a step, the number of its parts that are done, and of all its parts."""
 Part = TypeVar("Part")
 _LISTENER: Final[ContextVar[Listener | None]] = ContextVar("listener", default=None)
 

@@ -31,7 +31,7 @@ Agreement = Callable[[Sequence[str]], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked; each question uses the parts that concern it.
+    """A question with its parameters; each question uses those that concern it.
 
     Attributes:
         since: sessions that began then or later.

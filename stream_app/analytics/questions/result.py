@@ -1,4 +1,4 @@
-"""What every analysis returns: estimates and curves, each with its n, interval and bundle."""
+"""The result of every analysis: estimates and curves, each with n, interval and bundle."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -112,7 +112,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an analysis says besides its figures: the chosen dates and the agreement."""
+    """Context of an analysis: the chosen dates and the agreement."""
 
     since: str = ""
     until: str = ""

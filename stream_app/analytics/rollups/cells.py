@@ -41,7 +41,7 @@ _NOTHING: Final[dict[str, Any]] = {"team": "", "domain": "", "cohort": 0, "couns
 
 
 class Kind(Struct, frozen=True):
-    """What cells of a kind are grouped by; ``rank``: of two cells, the lower is hidden."""
+    """A way of grouping sessions into cells; of two, the one of the lower ``rank`` is hidden."""
 
     name: str
     start: sa.Column[Any]
@@ -139,7 +139,7 @@ def _key_names(kind: Kind) -> dict[str, str]:
 
 @cache
 def _sums(kind: Kind) -> sa.Select[Any]:
-    """What the sessions of a kind's cells add up to; built once, as it has many columns.
+    """Return the statement that sums a kind's sessions; built once, as it has many columns.
 
     Summed by counsellor first, whose sessions are alike: ``apart_`` and ``both_`` are the sums of
     each counsellor's squared number and of that times the total, ``alike_`` of squared totals.
@@ -250,7 +250,7 @@ def _counts_of_people(kind: Kind) -> sa.Select[Any]:
 
 
 def _source(kind: Kind) -> tuple[sa.FromClause, dict[str, sa.ColumnElement[Any]]]:
-    """What to select a kind's cells from, and the columns of their key."""
+    """Return the source of a kind's cells, and the columns of their key."""
     keys: dict[str, sa.ColumnElement[Any]] = {"start": kind.start}
     source: sa.FromClause = rollup_sessions
     speakers, joined = session_speakers.c, rollup_counsellors.c
@@ -301,7 +301,7 @@ def _hide(cells: Sequence[Cell]) -> None:
 
 
 def equations(by_key: Mapping[Key, Cell]) -> list[Equation]:
-    """What adds up to what within a month and bundle."""
+    """Return the equations between cells within a month and bundle."""
     parts: dict[tuple[_Total, str], list[Key]] = defaultdict(list)
     for key, cell in by_key.items():
         for total in _totals(cell):

@@ -16,7 +16,7 @@ _BUNDLE = ("bundle", _TEXT, "Joins `dim_bundle`; compare within one bundle")
 
 
 def _groups(dialect: Dialect, at: str) -> tuple[Column, ...]:
-    """What every fact can be grouped by; ``x`` is the table of sessions."""
+    """Columns that every fact can be grouped by; ``x`` is the table of sessions."""
     return (
         Column("date", _DATE, dialect.date(at), "UTC; joins `dim_date`"),
         *plain(

@@ -115,7 +115,7 @@ def _turns_statement(dialect: Dialect) -> str:
 
 
 def _sums(dialect: Dialect) -> Iterator[tuple[str, str]]:
-    """What ``TURN_SUMS`` names, as aggregates."""
+    """Aggregates of the columns that ``TURN_SUMS`` names."""
     yield "turns", "count(*)"
     yield "late", _count("t.late")
     yield "truncated", _count("t.truncated")

@@ -1,4 +1,4 @@
-"""What is computed of turns and sessions: heads, aggregates, empathy, crisis, MITI."""
+"""Measures of turns and sessions: heads, aggregates, empathy, crisis, MITI."""
 
 __all__ = [
     "addressing",

@@ -274,7 +274,7 @@ class Summary(SessionMeasures, frozen=True, kw_only=True):
 
 
 def contribution(score: TurnScore, kept: Sequence[Kept] = ()) -> Contribution:
-    """What a scored turn adds to its session; ``kept``: of heads that are not read by name."""
+    """The contribution of a scored turn; ``kept``: of heads that are not read by name."""
     expressed = score.expressed
     names, numbers = parts(evidence(score, kept))
     levels: list[int | None] = []

@@ -62,7 +62,7 @@ class Scored(Protocol):
 
     @property
     def expressed(self) -> Expressed:
-        """What the counsellor expressed."""
+        """Expressed empathy of the counsellor's turn."""
 
     @property
     def client(self) -> Mapping[str, Mapping[str, float]]:
@@ -74,7 +74,7 @@ class ScoredTurn(Scored, Protocol):
 
     @property
     def role(self) -> Role:
-        """Who speaks."""
+        """The speaker's role."""
 
 
 class AnswerModel(Struct, frozen=True, forbid_unknown_fields=True):
@@ -194,7 +194,7 @@ def client_features(score: Scored) -> dict[str, float]:
 
 
 def counsellor_features(score: Scored) -> dict[str, float]:
-    """What a counsellor turn expresses, each in [0, 1]; 0 without the head.
+    """Expressed empathy of a counsellor turn, each value in [0, 1]; 0 without the head.
 
     Mechanisms as half their expected level, from calibrated probabilities, so that abstention does
     not distort them; perceived empathy is excluded. Advice and information are *unacknowledged* to

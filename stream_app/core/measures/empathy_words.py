@@ -38,7 +38,7 @@ class Reference(Struct, frozen=True):
 
 
 def reference(here: DomainEmpathy, own: Baseline | None, *, stated: bool) -> Reference | None:
-    """What a session can be compared with; None without comparable sessions.
+    """Return the reference that a session is compared with; None without comparable sessions.
 
     Args:
         here: the definition that the session is scored with.

@@ -28,7 +28,7 @@ LEVELS: Final = ("none", "weak", "strong")
 
 
 class Dimension(Enum):
-    """What a head speaks of; expressed and perceived empathy are never mixed.
+    """The dimension of a head; expressed and perceived empathy are never mixed.
 
     ``outcome``: how the session may end for the client. Such a head scores the client's turns and
     stands with the client's heads, but a single turn says too little to be shown.

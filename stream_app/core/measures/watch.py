@@ -19,7 +19,7 @@ DISTRESS: Final = "distress"
 
 
 class Facts(Struct, frozen=True):
-    """What was known about a session as a whole at an event; no scores."""
+    """Facts about a session as a whole at an event; no scores."""
 
     domain: str | None = None
     channel: str | None = None

@@ -133,7 +133,7 @@ def _framed_error(problem: ContractError, schema_id: int) -> ContractError:
 def environment_of(
     scorer: Scorer, policy: Policy, baselines: BaselineBook | None = None
 ) -> Environment:
-    """What sessions of a scorer's bundle share."""
+    """State that all sessions of a scorer's bundle share."""
     return Environment(
         policy,
         scorer.bundle_id,

@@ -27,7 +27,7 @@ from stream_app.errors import ContractError, RapportError
 
 
 class NotReproducible(RapportError):
-    """What is stored of a session does not suffice to replay it."""
+    """A session cannot be replayed, because too little of it is stored."""
 
 
 class RecordedTurn(Struct, frozen=True):

@@ -56,7 +56,7 @@ Attach = Callable[[Sequence[ToEncode]], None]
 
 
 class Outcome(Struct, frozen=True):
-    """What an edit or a deletion does; ``session`` None: nothing, or nothing but an erasure."""
+    """The effect of an edit or a deletion; ``session`` None: none, or an erasure alone."""
 
     fate: Fate
     revised: Revised | None = None
@@ -66,7 +66,7 @@ class Outcome(Struct, frozen=True):
 
 
 class _Moment(Struct, frozen=True):
-    """What became due with a turn; ``forgets``: turns before it, or it, are not scored."""
+    """Scores that became due with a turn; ``forgets``: turns before it, or it, are not scored."""
 
     requests: list[ScoringRequest]
     forgets: bool = False
@@ -320,7 +320,7 @@ class _Replay:
         state.window.digests = dict(sorted(digests.items()))
 
     def _affected(self, before: Sequence[_Moment], now: Sequence[_Moment]) -> set[_Key]:
-        """What must be rescored, because the turn or its window is another one."""
+        """Return the turns to rescore, because the turn or its window has changed."""
         contexts = {_key(request): _context(request) for request in _requests(before)}
         found = set()
         for request in _requests(now):

@@ -27,7 +27,7 @@ class ScoringBundle(Struct, frozen=True, eq=False):
 
     @property
     def choice(self) -> BundleChoice:
-        """What a session's state stores of its bundle."""
+        """Return what a session's state stores of its bundle."""
         return BundleChoice(self.environment.bundle_id, self.digest, self.encoder)
 
     def covers(self, lang: str | None) -> bool:

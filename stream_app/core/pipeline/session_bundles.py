@@ -24,7 +24,7 @@ from stream_app.core.session.session_state import SessionState
 
 
 def address(state: SessionState | None, turn: Turn | None = None) -> Addressed:
-    """What routes read of a session: what its turns have stated, then this turn."""
+    """Return the facts that routes read: what the turns have stated, then this turn."""
     found = Addressed()
     if state is not None:
         found = Addressed(state.team, state.channel, state.domain, state.lang)

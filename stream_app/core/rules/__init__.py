@@ -1,4 +1,4 @@
-"""What people write in files: alert rules and their variables, intents, routes, scorecards."""
+"""Files that people write: alert rules and their variables, intents, routes, scorecards."""
 
 __all__ = [
     "alert_reasons",

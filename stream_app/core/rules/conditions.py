@@ -111,7 +111,7 @@ def evaluate(compiled: Compiled, reading: Reading) -> float | None:
 
 
 def _evaluated(compiled: Compiled, reading: Reading) -> object:
-    """What the expression gives; None, which is no value of CEL's, if it fails."""
+    """Return the expression's value; None, which is no value of CEL's, if it fails."""
     found = _run(compiled.program, reading.present(compiled.names))
     if isinstance(found, Failure):
         reading.failures[compiled.source] += 1

@@ -65,7 +65,7 @@ class _Answer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def question_key(criterion: Criterion) -> str:
-    """What a question is known by: its words and its answers, whatever scorecard has it.
+    """Return a question's key: its words and its answers, in any scorecard.
 
     >>> one = Criterion("a", "Warm?", ("no", "yes"))
     >>> question_key(one) == question_key(Criterion("b", "Warm?", ("no", "yes"), weight=3.0))

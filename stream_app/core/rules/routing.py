@@ -26,7 +26,7 @@ class RoutedBundle(Struct, frozen=True):
 
 
 class Addressed(Struct, frozen=True):
-    """What a session's bundle depends on; None where no turn has stated it yet."""
+    """Facts that a session's bundle depends on; None where no turn has stated one yet."""
 
     team: str | None = None
     channel: str | None = None

@@ -401,4 +401,4 @@ def _variables() -> list[Variable]:
 
 Catalogue = Mapping[str, Variable]
 CATALOGUE: Final[Catalogue] = {variable.name: variable for variable in _variables()}
-"""What rules may use with any bundle; ``core.head_variables`` adds a bundle's own."""
+"""Variables of rules with any bundle; ``core.head_variables`` adds a bundle's own."""

@@ -1,4 +1,4 @@
-"""What a batch leaves behind: everything to be stored and published."""
+"""The result of a batch: everything to be stored and published."""
 
 from collections import Counter
 from collections.abc import Sequence

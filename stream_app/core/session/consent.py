@@ -21,7 +21,7 @@ FROM_TURN: Final = "turn"
 
 
 class OnWithdrawal(Enum):
-    """What to do with stored data: ``keep`` it readable, ``hide`` or ``erase`` it."""
+    """The effect of a withdrawal on stored data: ``keep`` it readable, ``hide`` or ``erase`` it."""
 
     KEEP = "keep"
     HIDE = "hide"

@@ -32,7 +32,7 @@ class Origin(Struct, frozen=True):
 
 
 def stated(event: Event, name: str) -> str | None:
-    """What an event states as its session's team, domain or channel."""
+    """Return the team, domain or channel that an event states for its session."""
     value = getattr(event, name, None)
     return getattr(value, "value", value)
 

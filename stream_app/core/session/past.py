@@ -1,4 +1,4 @@
-"""What is stored of a session, for edits and deletions of its turns."""
+"""The stored past of a session, for edits and deletions of its turns."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime

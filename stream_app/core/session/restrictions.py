@@ -17,7 +17,7 @@ CHOICES: Final[Mapping[str, frozenset[Dimension]]] = {
     "client": frozenset({Dimension.CLIENT, Dimension.OUTCOME}),
     "perceived": frozenset({Dimension.PERCEIVED}),
 }
-"""What can be restricted; heads of outcomes are stored with the client's."""
+"""A kind of output that can be restricted; heads of outcomes are stored with the client's."""
 Outputs = frozenset[Dimension]
 NOTHING: Final[Outputs] = frozenset()
 
@@ -35,7 +35,7 @@ class Restrictions(Struct, frozen=True):
         return structs.replace(self, everywhere=self.everywhere | outputs)
 
     def of(self, domain: str | None, channel: str | None, team: str | None) -> Outputs:
-        """What is restricted in a session.
+        """Return the outputs that are restricted in a session.
 
         >>> given = parse_restrictions('{"team:berlin": ["client"], "all": ["perceived"]}')
         >>> [len(given.of(None, None, team)) for team in ("berlin", "boston", None)]

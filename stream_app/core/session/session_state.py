@@ -103,7 +103,7 @@ class SessionState(Struct, array_like=True):
 
     @property
     def facts(self) -> Facts:
-        """What is known about the session as a whole so far."""
+        """Return the facts about the session as a whole so far."""
         return Facts(self.domain, self.channel, self.team, self.baselines, self.approach)
 
     @property

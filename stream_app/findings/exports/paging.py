@@ -45,7 +45,7 @@ def cards(
 
 
 def for_study(what: str, study: str | None) -> str:
-    """What the audit trail says of an export."""
+    """Return the audit trail's detail of an export."""
     return what if study is None else f"{what} for study {study}"
 
 

@@ -16,7 +16,7 @@ SIGNS: Final = "=+-@\uff1d\uff0b\uff0d\uff20"
 SEPARATORS: Final = ";,|\t\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _INVISIBLE: Final = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c) == "Cf")
 _SKIPPED: Final = rf"\s\"\x00-\x1f\x7f-\xa0{_INVISIBLE}"
-"""What a program may drop before the first character of a cell."""
+"""Characters that a program may drop before the first one of a cell."""
 _FORMULA: Final = re.compile(rf"((?:^|[{SEPARATORS}])[{_SKIPPED}]*)([{re.escape(SIGNS)}])")
 _JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _IN_JSON: Final = re.compile(

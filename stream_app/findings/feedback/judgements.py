@@ -1,4 +1,4 @@
-"""What may be said to a counsellor about one turn, as far as its scores support it.
+"""Statements about one turn that its scores support and a counsellor may read.
 
 A turn is quoted as an example only where it shows something (warmth, understanding, an open
 question) and the reader takes it for a good answer to this client (``answer``, ``lapse``:

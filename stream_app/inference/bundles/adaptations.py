@@ -1,4 +1,4 @@
-"""What ``rapport adapt`` wrote into a bundle's manifest; ``recalibration`` applies it."""
+"""The adaptations that ``rapport adapt`` wrote into a manifest; ``recalibration`` applies them."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Recalibration(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Adaptation(Struct, frozen=True, forbid_unknown_fields=True):
-    """What ``rapport adapt`` changed in a bundle, with its provenance.
+    """Changes of ``rapport adapt`` to a bundle, with their provenance.
 
     ``parent``, ``parent_digest``: the bundle that it was fitted on. ``record``: counts of the data,
     cross-validation, command line; read by people alone.

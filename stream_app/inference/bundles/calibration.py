@@ -62,7 +62,7 @@ class Calibration:
 
 
 class Decisions:
-    """What a bundle makes of logits: calibration, then the adaptations to its installation."""
+    """A bundle's mapping of logits: calibration, then the adaptations to its installation."""
 
     def __init__(self, manifest: Manifest) -> None:
         self.calibration = Calibration(manifest.heads)

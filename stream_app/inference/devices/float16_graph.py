@@ -49,7 +49,7 @@ class Norm(Struct, frozen=True):
 
 
 class Parts(Struct, frozen=True):
-    """What an encoder consists of; ``tail``: the products after its layers."""
+    """The parts of an encoder; ``tail``: the products after its layers."""
 
     words: Floats
     positions: Floats

@@ -27,7 +27,7 @@ _SEEN: Final = (
     )
     .order_by(presence.c.person)
 )
-"""Who else looks at the session, and all expired reports."""
+"""Selects the others who look at the session, and all expired reports."""
 
 
 def report(store: Store, session_id: str, person: str, now: datetime) -> list[str]:

@@ -20,7 +20,7 @@ class PersonRole(Enum):
 
 
 class Right(Enum):
-    """What a token may do."""
+    """A right of a token."""
 
     READ_SCORES = "read-scores"
     READ_TEXT = "read-text"

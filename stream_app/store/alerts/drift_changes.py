@@ -37,7 +37,7 @@ class DriftChange:
 
 @dataclass(frozen=True, slots=True)
 class FoundChange:
-    """What a check found; see ``DriftChange``."""
+    """A change that a check found; see ``DriftChange``."""
 
     name: str
     measure: str

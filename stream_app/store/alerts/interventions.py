@@ -56,7 +56,7 @@ class InterventionRead:
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """Who leads a session since when."""
+    """The leader of a session, and since when."""
 
     person: str
     at: datetime
@@ -121,7 +121,7 @@ def _of_session(scope: Scope) -> sa.Select[Any]:
 
 
 def leader(oldest_first: Iterable[InterventionRead]) -> TakenOver | None:
-    """Who leads a session after all these interventions in it."""
+    """Return who leads a session after these interventions in it."""
     found = None
     for each in oldest_first:
         if each.kind is not InterventionKind.NOTE:

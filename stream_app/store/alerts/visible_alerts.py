@@ -1,4 +1,4 @@
-"""What of an alert a person may see, in the API and in exports."""
+"""The parts of an alert that a person may see, in the API and in exports."""
 
 from dataclasses import replace
 from typing import Final

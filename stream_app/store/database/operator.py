@@ -1,4 +1,4 @@
-"""Who runs a command: the user of the operating system, for the audit trail."""
+"""The user of the operating system who runs a command, for the audit trail."""
 
 import os
 import pwd

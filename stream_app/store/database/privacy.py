@@ -1,4 +1,4 @@
-"""What is done to a turn before it is persisted: redaction and pseudonyms."""
+"""Redaction and pseudonyms of a turn before it is stored."""
 
 import hashlib
 

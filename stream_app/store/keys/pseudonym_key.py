@@ -126,7 +126,7 @@ def apply(database: Database, connection: Connection, keys: Sequence[bytes]) -> 
 
 
 def renaming(keys: Sequence[bytes]) -> Callable[[str], str]:
-    """What makes a new pseudonym of one that lacks the chain's last key."""
+    """Return the function that renews a pseudonym that lacks the chain's last key."""
     return lambda old: pseudonym_of(old, keys[-1])
 
 

@@ -54,7 +54,7 @@ class StoredCounts(Struct, frozen=True):
 
 
 class Erased(Struct, frozen=True):
-    """What an erasure did in the database.
+    """The effect of an erasure on the database.
 
     ``removed``: deleted rows by table, including keys. ``reasons``: number of deleted reasons of
     mutes of a rule or team. ``audited``: number of entries of the audit trail about the sessions.
@@ -70,7 +70,7 @@ class Erased(Struct, frozen=True):
 
 
 class _ErasedOne(Struct, frozen=True):
-    """What the erasure of one session did; see ``Erased``."""
+    """The effect of one session's erasure; see ``Erased``."""
 
     removed: Counter[str]
     reasons: int

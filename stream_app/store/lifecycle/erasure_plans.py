@@ -1,4 +1,4 @@
-"""What an erasure would remove, for a person who decides on it."""
+"""Counts what an erasure would remove, for a person who decides on it."""
 
 from collections.abc import Sequence
 

@@ -26,7 +26,7 @@ class Removed(Struct, frozen=True):
 
 
 class Lines(Struct, frozen=True):
-    """What was done, and what could not be reached; without names."""
+    """The result of an erasure: what was done and what could not be reached, without names."""
 
     done: list[str]
     not_reached: list[str]
@@ -42,7 +42,7 @@ class Unfinished(Struct, frozen=True):
 
 
 class Receipt(Struct, frozen=True):
-    """What an erasure removed; ``lines`` is None until topics and archive were handled."""
+    """A receipt of an erasure; ``lines`` is None until topics and archive were handled."""
 
     at: datetime
     removed: Removed

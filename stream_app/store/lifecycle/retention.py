@@ -75,7 +75,7 @@ class Schedule:
         return self.now - self.sessions
 
     def expiring(self, store: Store) -> list[Expiring]:
-        """What the purge would delete."""
+        """Return the numbers of rows that the purge would delete."""
         turns, sessions, moved = tables.turns, tables.sessions, tables.archived_sessions
         kinds = (
             ("texts", turns, turns.c.text.is_not(None), self.texts),

@@ -1,4 +1,4 @@
-"""What the roll-ups have to take up: sessions that ended or changed, months that lost some.
+"""Marks for the roll-ups: sessions that ended or changed, months that lost some.
 
 A mark is written in the transaction of the change. An erased session leaves only its month behind,
 and takes along at once what the roll-ups hold of its counsellors. Tables are changed in the order

@@ -1,4 +1,4 @@
-"""What the database knows about the service: progress, bundles, deliveries, retention.
+"""Facts about the service in the database: progress, bundles, deliveries, retention.
 
 For the administrator's pages; counts and times, nothing about single sessions.
 """
@@ -84,7 +84,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is stored, and what retention and erasure have to observe."""
+    """Numbers of stored rows, and what retention and erasure have to observe."""
 
     sessions: int
     oldest_text_at: datetime | None

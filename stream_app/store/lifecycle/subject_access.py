@@ -45,7 +45,7 @@ class Subject(Struct, frozen=True):
 
 
 class Included(Struct, frozen=True):
-    """What of a table belongs to a person.
+    """The part of a table that belongs to a person.
 
     ``by_session``: condition for rows of some of the person's sessions. ``by_person``: condition
     for rows that name the person. ``without``: columns that are left out. ``sealed``: encrypted

@@ -1,4 +1,4 @@
-"""What was said around single turns: the client's words and the counsellor's answer to them."""
+"""Exchanges around single turns: the client's words and the counsellor's answer to them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
