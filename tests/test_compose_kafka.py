@@ -9,6 +9,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,7 +170,10 @@ def test_the_password_is_not_logged(broker: Broker) -> None:
 
 def test_the_broker_writes_only_its_data(broker: Broker) -> None:
     """Its root file system is read-only: the image's folder of logs stays unused."""
-    opened = {str(file.readlink()) for file in Path(f"/proc/{broker.process.pid}/fd").iterdir()}
+    opened = set()
+    for file in Path(f"/proc/{broker.process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since it was listed
+            opened.add(str(file.readlink()))
     files = {name for name in opened if name.startswith("/") and not name.endswith(".jar")}
     writable = {name for name in files if name.startswith(str(broker.folder))}
     allowed = (str(broker.folder / "data"), str(broker.folder / "log"))

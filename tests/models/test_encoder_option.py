@@ -182,7 +182,7 @@ def test_the_mean_of_two_encoders_is_evaluated_on_the_same_answers(
     written = json.loads(out.read_text("utf-8"))
     assert list(written["rows"]) == [first.name, second.name, "mean of both"]
     assert len({row["answers"] for row in written["rows"].values()}) == 1
-    assert "## A second encoder\n\n2 folds" in out.parent.with_suffix(".md").read_text("utf-8")
+    assert "## A second encoder\n\n2 folds" in (out.parent / "expressed.md").read_text("utf-8")
     again = CliRunner().invoke(command, [*arguments, *places])  # from the kept outputs
     assert again.exit_code == 0, again.output
     assert len(list((tmp_path / "cache").iterdir())) == 4

@@ -196,19 +196,20 @@ def test_targets_are_checked_unrounded_and_bounds_are_inclusive() -> None:
 
 
 def test_the_section_is_first_and_may_be_missing(tmp_path: Path) -> None:
-    missing = document.page({}, tmp_path)
-    first = missing.split("\n## ")[2]
+    part = document.PARTS[0]
+    missing = document.page(part, {}, tmp_path)
+    first = missing.split("\n## ")[1]
     assert first.startswith(
         "Low empathy\n\nNot measured yet: `python -m models.construct evaluate`"
     )
-    page = document.page({"construct": REPORT}, tmp_path)
+    page = document.page(part, {"construct": REPORT}, tmp_path)
     assert low_empathy_section(REPORT) in page
 
 
 def test_a_file_of_another_shape_is_included_unchanged(tmp_path: Path) -> None:
     other = copy.deepcopy(REPORT)
     del other["alerts"]
-    assert "### composed" in document.page({"construct": other}, tmp_path)
+    assert "### composed" in document.page(document.PARTS[0], {"construct": other}, tmp_path)
 
 
 def test_a_shipped_bundle_has_the_targets_that_need_no_fold() -> None:

@@ -135,5 +135,6 @@ def test_the_table_is_made_from_fold_outputs_and_printed(tmp_path: Path) -> None
     assert "| ESConv empathy | 80 |" in text
     assert "**1.00 (1.00 to 1.00)**\\*" in text
     assert "| sympathy | understanding | ESConv empathy |" in text
-    page = document.page({"multitrait": content}, tmp_path)
+    perceived = next(part for part in document.PARTS if part.name == "perceived")
+    page = document.page(perceived, {"multitrait": content}, tmp_path)
     assert "## Do the perceived heads differ?\n\n2 folds (number 0, 1)." in page
