@@ -17,17 +17,22 @@ PARALLEL := -n $(JOBS) $(BY_SCOPE)
 # Trainings wait for nothing, and each job imports PyTorch and its libraries: one job for each core.
 TRAIN_JOBS ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() or 1)")
 SERVICE := --ignore=tests/models --ignore=tests/export --ignore=tests/research
+# What depends on the broker or the database.
+SERVED := --services tests/e2e tests/notifications/test_delivery.py tests/web/api \
+  tests/worker/test_codecs.py tests/worker/test_crash.py tests/worker/test_kafka_security.py \
+  tests/worker/test_topics.py tests/test_compose_kafka.py tests/chaos \
+  --ignore=tests/web/api/test_document.py --ignore=tests/web/api/test_docs.py
 # For what never waits, so that it slows down nothing beside it that does.
 NICE := nice -n 19
 # The tests start hundreds of processes, and each would compile the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 PACKAGES := stream_app benchmarks servers models export research
 # Threads of one BLAS in each of the tests' processes only wait for each other.
-test-fast test-slow test-services test-training: export OMP_NUM_THREADS = 1
+test-fast test-slow test-services test-nightly test-training: export OMP_NUM_THREADS = 1
 
 .DEFAULT_GOAL := help
 
-.PHONY: help install demo test test-fast test-slow test-services chaos gallery fuzz properties soak test-models test-training test-research check check-models format docs release release-notes schemas lock train-env folds evaluate research test-research train bundle reader nano bench benchmarks compare clean
+.PHONY: help install demo test test-fast test-slow test-services test-nightly chaos gallery fuzz properties soak test-models test-training test-research check check-models format docs release release-notes schemas lock train-env folds evaluate research test-research train bundle reader nano bench benchmarks compare clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -59,12 +64,15 @@ test-fast: $(DEV_STAMP)
 	$(BIN)/python -m pytest -q --collect-only $(SERVICE) > /dev/null
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "not slow"
 
-test-slow: $(DEV_STAMP) ## Whole services, browsers, fuzzing, soak, floods, emulated processors, benchmarks, screenshots
-	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m slow
+test-slow: $(DEV_STAMP) ## Browsers, commands, wheels, short fuzz, soak and benchmark runs
+	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "slow and not nightly"
 
 test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs
-	$(BIN)/python -m pytest $(PARALLEL) --services tests/e2e tests/notifications/test_delivery.py tests/web/api tests/worker/test_codecs.py tests/worker/test_crash.py tests/worker/test_kafka_security.py tests/worker/test_topics.py tests/test_compose_kafka.py tests/chaos \
-	  --ignore=tests/web/api/test_document.py --ignore=tests/web/api/test_docs.py
+	$(BIN)/python -m pytest $(PARALLEL) -m "not nightly" $(SERVED)
+
+test-nightly: $(DEV_STAMP) ## What CI leaves out: whole services on the embedded parts, benchmarks, long fuzzing
+	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m nightly
+	$(BIN)/python -m pytest $(PARALLEL) -m nightly $(SERVED)
 
 gallery: $(DEV_STAMP) ## Pictures of every page as each role sees it, in build/gallery
 	RAPPORT_GALLERY=build/gallery $(BIN)/python -m pytest -n 0 tests/web/browser/test_gallery.py

@@ -20,6 +20,8 @@ from tests.store import compiled_statements, databases
 NewService = Callable[..., Service]
 SLOW: Final = tuple(Path(__file__).parent / name for name in ("e2e", "web/browser"))
 """Whole services and browsers: half of the time of all tests."""
+WITHOUT_NIGHTLY: Final = "slow and not nightly"
+"""The expression of `make test-slow`."""
 SERVED: Final = frozenset({"changes", "cluster", "new_service", "own_topics"})
 """Fixtures that differ with `--services`."""
 LONGEST: Final = (
@@ -53,10 +55,11 @@ def pytest_report_header() -> str | None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no files of which `make test` or `make test-slow` runs no test."""
-    if not collection_path.match("test_*.py") or config.option.markexpr not in ("slow", "not slow"):
+    chosen = config.option.markexpr
+    if not collection_path.match("test_*.py") or chosen not in (WITHOUT_NIGHTLY, "not slow"):
         return None
     whole = _is_slow(collection_path)
-    if config.option.markexpr == "not slow":
+    if chosen == "not slow":
         return whole or None
     return None if whole or "mark.slow" in collection_path.read_text("utf-8") else True
 
@@ -81,6 +84,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
+        slow = item.get_closest_marker("slow")
+        if slow and _uses_services(item) and not config.getoption("--services"):
+            item.add_marker(pytest.mark.nightly)  # `make test-services` runs it, too
     places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
     if config.getoption("--services"):

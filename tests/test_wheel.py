@@ -201,6 +201,7 @@ def interpreter(version: str, cwd: Path) -> str | None:
     return None
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
 def test_other_releases_of_python(environment: Environment, cwd: Path, version: str) -> None:
     found = interpreter(version, cwd)

@@ -98,6 +98,7 @@ def test_the_table_says_where_the_aim_is_missed_and_compares_processes() -> None
     assert "(62)" in shown  # too few requests for a percentile
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_minimal_run_through_proxy_processes_database_and_broker() -> None:
     if haproxy.binary() is None or postgres.binaries() is None:

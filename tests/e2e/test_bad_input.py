@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 from aiokafka import AIOKafkaProducer
 
 from stream_app.store.database import tables
@@ -117,6 +118,7 @@ def test_seq_backwards_conflict_and_turn_after_the_end(service: Service) -> None
     assert [r["seq"] for r in service.rows(tables.turns) if r["session_id"] == "s"] == [0, 1, 2]
 
 
+@pytest.mark.nightly
 def test_five_thousand_turns_in_one_session(new_service: NewService) -> None:
     service = new_service(batch_max=1000)
     service.start_worker()

@@ -92,6 +92,7 @@ def test_the_example_batch_is_valid(document: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator(schema).validate(body["example"])
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # some minutes on an idle machine, beside three other processes here
 def test_fuzzing_as_a_supervisor_finds_no_error(tmp_path: Path) -> None:
