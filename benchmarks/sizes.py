@@ -39,13 +39,10 @@ from stream_app.store.database import tables
 from stream_app.store.lifecycle.archived import next_month
 from stream_app.store.stream import schema, windows
 from stream_app.store.stream.repository import Store
+from stream_app.worker.batches.commits import Committed
 from stream_app.worker.batches.metrics import WorkerMetrics
-from stream_app.worker.batches.processor import (
-    BatchProcessor,
-    Committed,
-    OutputTopics,
-    SessionCache,
-)
+from stream_app.worker.batches.outgoing import OutputTopics
+from stream_app.worker.batches.processor import BatchProcessor, BatchSettings
 
 FILE: Final = Path(__file__).with_name("sizes.json")
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "scale.md"
@@ -246,7 +243,7 @@ def _run(settings: Settings, batches: list[list[Received]]) -> list[Committed]:
         done = []
         for batch in batches:
             done.append(processor.handle(processor.prepare(batch)))
-            processor.mark_published(done[-1])
+            processor.outbox.mark_published(done[-1])
         return done
 
 
@@ -259,9 +256,7 @@ def _processor(settings: Settings) -> Iterator[tuple[BatchProcessor, Store]]:
             BatchProcessor(
                 bootstrap.pipeline(settings, scorer),
                 store,
-                TOPICS,
-                SessionCache(settings.cache_sessions),
-                0.0,
+                BatchSettings(TOPICS, 0.0, settings.cache_sessions),
                 WorkerMetrics(),
             ),
             store,
@@ -274,7 +269,7 @@ def _archived(settings: Settings) -> int:
     """End and archive all sessions; returns the bytes of the files."""
     later = datetime.now(UTC) + timedelta(days=1)
     with _processor(settings) as (processor, store), TemporaryDirectory() as name:
-        while processor.flush_idle(later, [0]) is not None:
+        while processor.due.flush_idle(later, [0]) is not None:
             pass
         with store.transaction() as connection:  # retention has deleted the text by then
             connection.execute(sa.update(tables.turns).values(text=None))

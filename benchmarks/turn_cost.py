@@ -40,9 +40,9 @@ from stream_app.inference.bundles import bundle as bundles
 from stream_app.sealing import envelope
 from stream_app.settings import LogFormat, Settings
 from stream_app.store.stream.repository import Store
-from stream_app.worker.batches import processor as worker_processor
 from stream_app.worker.batches.metrics import WorkerMetrics
-from stream_app.worker.batches.processor import BatchProcessor, OutputTopics, SessionCache
+from stream_app.worker.batches.outgoing import OutputTopics
+from stream_app.worker.batches.processor import BatchProcessor, BatchSettings
 from stream_app.worker.batches.record_decoder import RecordDecoder
 from stream_app.worker.kafka import publishing
 
@@ -140,11 +140,13 @@ class Processor:
         self._processor = BatchProcessor(
             pipeline,
             self.store,
-            OutputTopics("turn-scores", "session-scores", "alerts"),
-            SessionCache(settings.cache_sessions),
-            settings.database_retry_for,
+            BatchSettings(
+                OutputTopics("turn-scores", "session-scores", "alerts"),
+                settings.database_retry_for,
+                settings.cache_sessions,
+                settings.plausible_times,
+            ),
             metrics,
-            times=settings.plausible_times,
         )
         self._clock = clock
         self.reference = Reference()
@@ -154,8 +156,8 @@ class Processor:
             (scorer, "encode", "encode"),
             (scorer, "score", "score"),
             (pipeline, "process", "core"),
-            (self._processor, "_states", "load"),
-            (self._processor, "_messages", "messages"),
+            (self._processor.scoring, "_states", "load"),
+            (self._processor.outgoing, "messages", "messages"),
             (self.store, "_prepared", "rows"),
             (self.store, "commit", "commit"),
             (self.store, "delete_outbox_entries", "commit"),
@@ -173,7 +175,7 @@ class Processor:
             with self._clock.part("publish"):
                 await publishing.publish(client, committed.messages)
             with self._clock.part("rest"):
-                self._processor.mark_published_later(committed)
+                self._processor.outbox.mark_published_later(committed)
             for _ in range(max(1, len(events) // TURNS_A_REFERENCE)):
                 self.reference.time()
 
@@ -192,14 +194,8 @@ class Processor:
 
 
 def watch_shared(clock: PartClock) -> None:
-    """Count encryption and packing of messages, wherever they are called."""
+    """Count encryption, wherever it is called."""
     clock.wrap(envelope, "encrypt", "seal")
-    messages = worker_processor.BatchProcessor._messages  # noqa: SLF001
-
-    def listed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return iter(list(messages(self, *args, **kwargs)))
-
-    worker_processor.BatchProcessor._messages = listed  # type: ignore[method-assign]  # noqa: SLF001
 
 
 def measured(

@@ -143,7 +143,7 @@ def _take(worker: BatchProcessor, batch: list[Received], result: Outcome) -> Non
     counts: Counter[str] = Counter()
     for part in parts(worker.prepare(batch)):
         committed = worker.handle(part)
-        worker.mark_published(committed)
+        worker.outbox.mark_published(committed)
         counts += committed.result.counts
         for item in committed.result.dead_letters:
             result.reasons[item.letter.reason] += 1

@@ -112,7 +112,7 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
             offset += 1
             if len(batch) < BATCH:
                 continue
-            worker.mark_published(worker.handle(worker.prepare(batch)))
+            worker.outbox.mark_published(worker.handle(worker.prepare(batch)))
             batch = []
             batches += 1
             if batches % FLUSH_EVERY == 0:
@@ -120,7 +120,7 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
             if offset >= turns * (len(memory) + 1) / 10:
                 memory.append(process.memory_info().rss / 2**20)
         if batch:
-            worker.mark_published(worker.handle(worker.prepare(batch)))
+            worker.outbox.mark_published(worker.handle(worker.prepare(batch)))
         _flush_idle(worker, now + timedelta(days=1))
         still_open = len(store.idle_sessions(pipeline().bundle_id, now + timedelta(days=1), None))
         memory.append(process.memory_info().rss / 2**20)
@@ -176,8 +176,8 @@ def _still_open(service: Service) -> int:
 
 
 def _flush_idle(worker: BatchProcessor, before: datetime) -> None:
-    while (found := worker.flush_idle(before, [0])) is not None:
-        worker.mark_published(found)
+    while (found := worker.due.flush_idle(before, [0])) is not None:
+        worker.outbox.mark_published(found)
 
 
 def main() -> None:

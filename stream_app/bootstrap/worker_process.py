@@ -27,15 +27,20 @@ from stream_app.store.stream.baselines import StoredBaselines
 from stream_app.store.stream.repository import Store
 from stream_app.tracing.port import OFF, Tracing
 from stream_app.worker.agents import TurnAgent
+from stream_app.worker.batches.lane import Lane
 from stream_app.worker.batches.metrics import WorkerMetrics
-from stream_app.worker.batches.processor import BatchProcessor, OutputTopics, SessionCache
+from stream_app.worker.batches.outgoing import OutputTopics
+from stream_app.worker.batches.processor import BatchProcessor, BatchSettings, Clocks
+from stream_app.worker.batches.progress import Progress
 from stream_app.worker.kafka import app as faust_app
 from stream_app.worker.kafka.app import RapportApp
+from stream_app.worker.kafka.publisher import Publisher
 from stream_app.worker.upkeep import erasing
 from stream_app.worker.upkeep.health import Health, HealthLimits
 from stream_app.worker.upkeep.intent_loading import IntentReloader
 from stream_app.worker.upkeep.left_bundles import LeftBundles
 from stream_app.worker.upkeep.rule_loading import RuleReloader
+from stream_app.worker.upkeep.tasks import Chores, Upkeep
 
 if TYPE_CHECKING:
     from stream_app.inference.scorer import OnnxScorer
@@ -78,18 +83,21 @@ def worker(
     processor = BatchProcessor(
         core,
         opened,
-        OutputTopics(settings.turn_score_topic, settings.session_score_topic, settings.alert_topic),
-        SessionCache(settings.cache_sessions),
-        settings.database_retry_for,
+        BatchSettings(
+            OutputTopics(
+                settings.turn_score_topic, settings.session_score_topic, settings.alert_topic
+            ),
+            settings.database_retry_for,
+            settings.cache_sessions,
+            settings.plausible_times,
+            settings.kafka_group,
+            opened.hide_withdrawn,
+        ),
         metrics,
-        times=settings.plausible_times,
-        group=settings.kafka_group,
-        hide_withdrawn=opened.hide_withdrawn,
-        tracing=tracing,
-        keep_shadow=lambda scores: shadow_scores.write(opened, scores),
-        now=opened.clock,
+        Clocks(opened.clock),
+        tracing,
+        lambda scores: shadow_scores.write(opened, scores),
     )
-    app = faust_app.create(settings)
     health = Health(
         HealthLimits(
             join=faust_app.rebalance_timeout(settings) + 60.0,
@@ -113,15 +121,13 @@ def worker(
         reloader = IntentReloader(
             settings.intents, scorer, scorer.heads, core.encodings, rules, metrics
         )
-    agent = TurnAgent(
-        app,
-        settings,
-        processor,
-        health,
-        metrics,
+    app = faust_app.create(settings)
+    progress = Progress(app, settings.turns_topic, opened.clock)
+    lane = Lane(processor, Publisher(app, settings.dead_letter_topic, tracing))
+    chores = Chores(
         rules,
         lambda: reload_baselines(core),
-        lambda now: purge_expired(settings, opened, now, agent.broker_clock.present()),
+        lambda now: purge_expired(settings, opened, now, progress.broker_clock.present()),
         lambda now: chain(
             restricted.remove(opened, settings.restrictions), update_rollups(opened, now)
         ),
@@ -133,14 +139,14 @@ def worker(
             client,
             opened.clock(),
         ),
-        tracing,
+        LeftBundles(opened, core, processor).close,
         routed,
         reloader,
-        LeftBundles(opened, core, processor).close,
-        opened.clock,
     )
+    upkeep = Upkeep(app, settings, lane, progress, health, chores)
+    agent = TurnAgent(app, lane, progress, upkeep)
     agent.attach()
-    app.find_start = lambda committed: processor.continue_from(
+    app.find_start = lambda committed: processor.positions.continue_from(
         lambda: log_positions.start_offsets(opened, settings.kafka_group, committed, opened.clock())
     )
     app.record_deleted = lambda place, first, until: log_positions.record_deleted(

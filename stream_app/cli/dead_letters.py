@@ -21,7 +21,7 @@ def count_letters() -> None:
     import asyncio
 
     from stream_app.commands.events import dead_letters as command
-    from stream_app.worker.batches.dead_letters import read
+    from stream_app.worker.kafka.dead_letters import read
 
     found = asyncio.run(read(settings_for()))
     for reason, count in command.count_by_reason(found):
@@ -35,7 +35,7 @@ def list_letters(reason: Reasons = None) -> None:
     import asyncio
 
     from stream_app.commands.events import dead_letters as command
-    from stream_app.worker.batches.dead_letters import read
+    from stream_app.worker.kafka.dead_letters import read
 
     found = asyncio.run(read(settings_for()))
     for item in command.select(found, reason or ()):
@@ -56,7 +56,7 @@ def replay_letters(
     import asyncio
 
     from stream_app.commands.events import dead_letters as command
-    from stream_app.worker.batches.dead_letters import read
+    from stream_app.worker.kafka.dead_letters import read
 
     if not (ids or reason or everything):
         raise typer.BadParameter("name dead letters, or use --reason or --all")

@@ -5,9 +5,9 @@ from datetime import timedelta
 from stream_app.analytics.rollups import rollups
 from stream_app.commands.service import worker as command
 from stream_app.settings import Settings
-from stream_app.worker import agents
+from stream_app.worker.upkeep import tasks
 
 if __name__ == "__main__":
-    agents.ROLLUPS_EVERY = 0.5
+    tasks.ROLLUPS_EVERY = 0.5
     rollups.INTERVAL = timedelta(0)  # type: ignore[misc]
     command.run(Settings())

@@ -15,7 +15,7 @@ def worker(*arguments: Any) -> Any:
     """Create the real worker with the fault."""
     app, agent = real(*arguments)
     agent.health._limits = HealthLimits(beat=2.0)
-    agent.on_batch = lambda _: time.sleep(1000)
+    agent.lane.on_commit = lambda _: time.sleep(1000)
     return app, agent
 
 

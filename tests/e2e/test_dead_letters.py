@@ -9,7 +9,7 @@ from stream_app.commands.events import dead_letters
 from stream_app.commands.service.child_processes import environment
 from stream_app.contracts.scores import DeadLetter
 from stream_app.store.database import tables
-from stream_app.worker.batches.dead_letters import DeadLetterRecord, read
+from stream_app.worker.kafka.dead_letters import DeadLetterRecord, read
 from tests.e2e.service import Service
 from tests.store.batches import turn
 

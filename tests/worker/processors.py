@@ -13,13 +13,10 @@ from stream_app.core.rules.rules import RuleSet
 from stream_app.store.stream import shadow_scores
 from stream_app.store.stream.repository import Store
 from stream_app.tracing.port import OFF, Tracing
+from stream_app.worker.batches.commits import Committed
 from stream_app.worker.batches.metrics import WorkerMetrics
-from stream_app.worker.batches.processor import (
-    BatchProcessor,
-    Committed,
-    OutputTopics,
-    SessionCache,
-)
+from stream_app.worker.batches.outgoing import OutputTopics
+from stream_app.worker.batches.processor import BatchProcessor, BatchSettings, Clocks
 from tests.rule_texts import EAGER
 from tests.store.batches import pipeline
 
@@ -39,21 +36,16 @@ def processor(
     core: Pipeline | None = None,
 ) -> BatchProcessor:
     """A processor with at most ``cached`` sessions in memory."""
-    cache, metrics = SessionCache(cached), WorkerMetrics()
     core = core or pipeline(rules)
     core.shadow = shadow
     return BatchProcessor(
         core,
         store,
-        TOPICS,
-        cache,
-        retry_for,
-        metrics,
-        clock,
-        times,
-        now,
-        tracing=tracing,
-        keep_shadow=lambda scores: shadow_scores.write(store, scores),
+        BatchSettings(TOPICS, retry_for, cached, times),
+        WorkerMetrics(),
+        Clocks(now, clock),
+        tracing,
+        lambda scores: shadow_scores.write(store, scores),
     )
 
 

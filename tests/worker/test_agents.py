@@ -19,19 +19,27 @@ from stream_app.core.session.ports import Message
 from stream_app.errors import ContractError, DatabaseWentBack, StoreUnavailable
 from stream_app.settings import DEFAULT_RULES, Settings
 from stream_app.store.alerts.rule_sources import RuleFile
-from stream_app.tracing.port import OFF, Tracing
-from stream_app.worker import agents
 from stream_app.worker.agents import TurnAgent
 from stream_app.worker.batches import record_decoder
-from stream_app.worker.batches.metrics import WorkerMetrics
-from stream_app.worker.batches.processor import BatchProcessor, Committed, SessionCache
+from stream_app.worker.batches.commits import Committed, Outbox
+from stream_app.worker.batches.due_work import DueWork
+from stream_app.worker.batches.lane import Lane
+from stream_app.worker.batches.metrics import Stages, WorkerMetrics
+from stream_app.worker.batches.positions import Positions
+from stream_app.worker.batches.processor import BatchProcessor
+from stream_app.worker.batches.progress import Progress
+from stream_app.worker.batches.retries import Retries
+from stream_app.worker.batches.session_cache import SessionCache
 from stream_app.worker.kafka import app as faust_app
 from stream_app.worker.kafka.adaptive_batching import Batching
 from stream_app.worker.kafka.app import RapportApp
 from stream_app.worker.kafka.consumer import ReadTo
 from stream_app.worker.kafka.offsets import OffsetTracker
+from stream_app.worker.kafka.publisher import Publisher
+from stream_app.worker.upkeep import tasks
 from stream_app.worker.upkeep.health import Health, HealthLimits
 from stream_app.worker.upkeep.rule_loading import RuleReloader
+from stream_app.worker.upkeep.tasks import Chores, Upkeep
 from tests.frames import framed
 from tests.store.batches import pipeline, process, turn
 
@@ -50,7 +58,7 @@ class World:
         self.handled: list[list[Received]] = []
         self.batches: list[list[Any]] = []
         self.admits = True
-        self.abandoned: list[Committed] = []
+        self.left: list[Committed] = []
         self.erased_entries: list[int] = []
         self.idle_calls: list[tuple[datetime, list[int]]] = []
         self.due_calls: list[tuple[datetime, datetime, list[int]]] = []
@@ -64,6 +72,12 @@ class World:
         self.reading: dict[TP, ReadTo] = {}
         self.record_deleted: Callable[..., object] | None = None
         self.cache = SessionCache(9)
+        self.outbox = self.positions = self.due = self.retries = self
+        self.metrics = WorkerMetrics()
+        self.stages = Stages(self.metrics)
+        self.batch_max = SETTINGS.batch_max
+        self.left_states: list[Committed | None] = [None]
+        self.left_calls: list[list[int]] = []
         self.topic_size: int | None = 6
         self.store_error: Exception | None = None
         self.prepare_error: Exception | None = None
@@ -122,11 +136,14 @@ class World:
         self.journal.append("committed")
         return self.outcome
 
-    def check_positions(self) -> None:
+    def handle_in_parts(self, batch: list[Received]) -> list[Committed]:
+        return [self.handle(batch)]
+
+    def check(self) -> None:
         if self.store_error is not None:
             raise self.store_error
 
-    def stop_retrying(self) -> None:
+    def stop(self) -> None:
         self.journal.append("end")
 
     def ping(self) -> None:
@@ -164,9 +181,9 @@ class World:
         messages = [Message("late", b"k", None)]
         return [Committed(BatchResult(), messages, key) for key in outbox_ids]
 
-    def abandoned_batches(self, after: float) -> list[Committed]:
-        assert after == agents.ABANDONED_AFTER
-        return self.abandoned
+    def abandoned(self, after: float) -> list[Committed]:
+        assert after == tasks.ABANDONED_AFTER
+        return self.left
 
     def flush_idle(self, before: datetime, partitions: list[int]) -> Committed | None:
         if self.store_error is not None:
@@ -181,6 +198,10 @@ class World:
             raise self.store_error
         self.due_calls.append((due, active_since, partitions))
         return self.outcome
+
+    def close_left(self, before: datetime, partitions: list[int]) -> Committed | None:
+        self.left_calls.append(partitions)
+        return self.left_states.pop(0)
 
     def assignment(self) -> set[TP]:
         return self.partitions
@@ -255,31 +276,32 @@ class RecordBatch:
         """Close the batch."""
 
 
-def agent_of(app: Any, processor: Any, tracing: Tracing = OFF) -> TurnAgent:
-    rules = RuleReloader(RuleFile(DEFAULT_RULES), pipeline().environment.alerting, WorkerMetrics())
-    reload = getattr(processor, "reload_baselines", lambda: None)
-    purge = getattr(processor, "purge_expired", lambda now: iter(()))
-    health, metrics = Health(HealthLimits()), WorkerMetrics()
-    roll_up = getattr(processor, "update_rollups", lambda now: iter(()))
-    withdraw = getattr(processor, "apply_withdrawals", lambda now: [])
-
+def agent_of(
+    app: Any, processor: Any, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> TurnAgent:
     async def finish(client: object) -> None:
         """Nothing is unfinished."""
 
-    return TurnAgent(
-        app,
-        SETTINGS,
-        processor,
-        health,
-        metrics,
-        rules,
-        reload,
-        purge,
-        roll_up,
-        withdraw,
+    chores = Chores(
+        RuleReloader(RuleFile(DEFAULT_RULES), pipeline().environment.alerting, WorkerMetrics()),
+        getattr(processor, "reload_baselines", lambda: None),
+        getattr(processor, "purge_expired", lambda now: iter(())),
+        getattr(processor, "update_rollups", lambda now: iter(())),
+        getattr(processor, "apply_withdrawals", lambda now: []),
         finish,
-        tracing,
+        getattr(processor, "close_left", lambda before, partitions: None),
     )
+    progress = Progress(app, SETTINGS.turns_topic, now)
+    publisher = Publisher(app, SETTINGS.dead_letter_topic, processor.stages.tracing)
+    lane = Lane(processor, publisher)
+    upkeep = Upkeep(app, SETTINGS, lane, progress, Health(HealthLimits()), chores)
+    return TurnAgent(app, lane, progress, upkeep)
+
+
+async def run(agent: TurnAgent, name: str) -> None:
+    """Run a task once, as its timer does."""
+    [task] = [task for task in agent._upkeep.tasks() if task.name == name]
+    await task.run(agent.lane.exclusive)
 
 
 @pytest.fixture
@@ -330,7 +352,7 @@ async def test_the_next_batch_is_prepared_while_one_is_processed(world: World) -
 
 async def test_the_current_batch_finishes_if_the_next_cannot_be_prepared(world: World) -> None:
     agent = world.agent()
-    agent.on_batch = lambda result: setattr(world, "prepare_error", RuntimeError("no memory"))
+    agent.lane.on_commit = lambda result: setattr(world, "prepare_error", RuntimeError("no memory"))
     world.outcome = Committed(world.outcome.result, [], None)
     for seq in range(3):
         world.batch(turn(seq))
@@ -393,7 +415,7 @@ async def test_an_older_database_crashes_the_worker_without_new_events(
     world: World, problem: Exception | None, journal: list[str]
 ) -> None:
     world.store_error = problem
-    await world.agent()._check_positions()
+    await run(world.agent(), "positions")
     assert world.journal == journal
 
 
@@ -424,7 +446,7 @@ async def test_a_batch_moves_the_position_only_to_the_oldest_event_that_waits(
     world.batches = [[noisy, quiet], [second, *rest]]
     agent = world.agent()
     done: list[int | None] = []
-    agent.on_batch = lambda _: done.append(world.offsets.committable(TP("t", 2)))
+    agent.lane.on_commit = lambda _: done.append(world.offsets.committable(TP("t", 2)))
     for event in (noisy, second, quiet, *rest):
         agent._admit(event)
     world.admits = False
@@ -482,9 +504,9 @@ async def test_a_dead_letter_has_the_original_bytes_and_the_reason_in_a_header(
     ]
 
 
-async def test_on_batch_is_called_after_publishing(world: World) -> None:
+async def test_commits_are_noted_after_publishing(world: World) -> None:
     agent = world.agent()
-    agent.on_batch = lambda result: world.journal.append(f"called {len(result.turns)}")
+    agent.lane.on_commit = lambda result: world.journal.append(f"called {len(result.turns)}")
     world.batch(turn())
     await agent._consume(world)
     assert world.journal.index("published 4") < world.journal.index("called 2")
@@ -498,7 +520,7 @@ async def test_idleness_is_measured_by_the_clock_and_not_by_event_times(world: W
     world.outcome = Committed(process([turn(occurred_at=ahead), turn(1)]), [], None)
     world.batch(turn(occurred_at=ahead))
     await agent._consume(world)
-    await agent._flush_idle_sessions()
+    await run(agent, "idle")
     [(before, partitions)] = world.idle_calls
     assert abs(datetime.now(UTC) - SETTINGS.idle_after - before) < timedelta(seconds=30)
     assert partitions == [2]
@@ -509,11 +531,11 @@ async def test_idleness_in_a_lagging_partition_is_measured_by_its_watermark(
 ) -> None:
     agent = world.agent()
     world.ends = {TP(SETTINGS.turns_topic, 2): 7}
-    await agent._flush_idle_sessions()
+    await run(agent, "idle")
     assert world.idle_calls == [], "the partition has not been read yet"
     world.batch(turn(), turn(1))
     await agent._consume(world)
-    await agent._flush_idle_sessions()
+    await run(agent, "idle")
     appended = datetime.fromtimestamp(1.5, UTC)
     assert world.idle_calls == [(appended - SETTINGS.idle_after, [2])]
 
@@ -523,50 +545,49 @@ async def test_timers_measure_by_the_given_clock_and_not_by_that_of_the_machine(
 ) -> None:
     """A machine 40 days behind would never fire a rule about silence, one ahead too early."""
     right = datetime.now(UTC) + timedelta(days=40)
-    agent = world.agent()
-    agent._now = lambda: right
+    agent = agent_of(world, world, lambda: right)
     world.ends = {TP(SETTINGS.turns_topic, 2): 0}
-    await agent._flush_idle_sessions()
+    await run(agent, "idle")
     assert world.idle_calls == [(right - SETTINGS.idle_after, [2])]
-    await agent._fire_due_rules()
-    assert world.due_calls == [(right - agents.TICK_AFTER, right - SETTINGS.idle_after, [2])]
+    await run(agent, "tick")
+    assert world.due_calls == [(right - tasks.TICK_AFTER, right - SETTINGS.idle_after, [2])]
 
 
 async def test_a_worker_without_partitions_flushes_no_session(world: World) -> None:
     world.partitions = {TP("another", 5)}
-    await world.agent()._flush_idle_sessions()
+    await run(world.agent(), "idle")
     assert world.idle_calls == []
 
 
 async def test_abandoned_messages_are_published_and_then_deleted(world: World) -> None:
-    world.abandoned = [Committed(BatchResult(), [Message("late", b"k", b"v")], 9)]
-    await world.agent()._flush_idle_sessions()
+    world.left = [Committed(BatchResult(), [Message("late", b"k", b"v")], 9)]
+    await run(world.agent(), "idle")
     assert world.journal == ["send late", "delivered late", "published 9"]
 
 
 async def test_consumers_are_notified_of_sessions_erased_after_a_withdrawal(world: World) -> None:
     agent = world.agent()
-    await agent._carry_out_withdrawals()
+    await run(agent, "withdrawals")
     assert world.journal == []
     world.erased_entries = [9]
-    await agent._carry_out_withdrawals()
+    await run(agent, "withdrawals")
     assert world.journal == ["send late", "delivered late", "published 9"]
 
 
 async def test_a_failing_withdrawal_does_not_end_the_worker(world: World) -> None:
     world.store_error = StoreUnavailable("away")
     agent = world.agent()
-    await agent._carry_out_withdrawals()
+    await run(agent, "withdrawals")
     assert world.journal == []
 
 
 async def test_a_failing_idle_check_does_not_end_the_worker(world: World) -> None:
     world.store_error = StoreUnavailable("away")
     agent = world.agent()
-    await agent._flush_idle_sessions()
+    await run(agent, "idle")
     assert world.idle_calls == []
     world.store_error = None
-    await agent._flush_idle_sessions()
+    await run(agent, "idle")
     assert len(world.idle_calls) == 1
 
 
@@ -581,32 +602,32 @@ async def test_time_rules_fire_in_caught_up_partitions_only(world: World) -> Non
     }
     now = datetime.now(UTC)
     for partition, at in ((2, now), (4, now - timedelta(minutes=1))):
-        agent._watermarks.advance([appended(at, partition)], now)
-    await agent._fire_due_rules()
+        agent._progress.processed([appended(at, partition)])
+    await run(agent, "tick")
     [(due, active_since, partitions)] = world.due_calls
     assert partitions == [1, 2], (
         "partition 2 is read to a current record, partition 4 is a minute behind"
     )
-    assert abs(datetime.now(UTC) - agents.TICK_AFTER - due) < timedelta(seconds=30)
-    assert due - active_since == SETTINGS.idle_after - agents.TICK_AFTER
+    assert abs(datetime.now(UTC) - tasks.TICK_AFTER - due) < timedelta(seconds=30)
+    assert due - active_since == SETTINGS.idle_after - tasks.TICK_AFTER
     assert world.journal == ["send out", "delivered out", "published 4"]
 
 
 async def test_no_time_rule_fires_before_the_log_is_read(world: World) -> None:
     agent = world.agent()
     world.ends = {TP(SETTINGS.turns_topic, 2): 7}
-    await agent._fire_due_rules()
+    await run(agent, "tick")
     world.ends = {}
-    await agent._fire_due_rules()
+    await run(agent, "tick")
     assert world.due_calls == []
 
 
 async def test_a_failing_time_rule_check_does_not_end_the_worker(world: World) -> None:
     world.store_error = StoreUnavailable("away")
     agent = world.agent()
-    await agent._fire_due_rules()
+    await run(agent, "tick")
     world.store_error = None
-    await agent._fire_due_rules()
+    await run(agent, "tick")
     assert len(world.due_calls) == 1
 
 
@@ -617,9 +638,9 @@ async def test_a_rebalance_clears_the_watermarks(
     world.ends = {TP(SETTINGS.turns_topic, 2): 7}
     world.batch(turn(), turn(1))
     await agent._consume(world)
-    assert agent._current_watermarks() == {2: datetime.fromtimestamp(1.5, UTC)}
+    assert agent._progress.watermarks() == {2: datetime.fromtimestamp(1.5, UTC)}
     await agent._on_revoked()
-    assert agent._current_watermarks() == {}
+    assert agent._progress.watermarks() == {}
 
 
 async def test_baselines_are_reloaded_periodically(
@@ -627,10 +648,10 @@ async def test_baselines_are_reloaded_periodically(
 ) -> None:
     world.reload_baselines = lambda: world.journal.append("baselines")
     agent = world.agent()
-    await agent._reload_rules()
+    await run(agent, "rules")
     assert world.journal == []
-    monkeypatch.setattr(agents, "BASELINES_EVERY", 0.0)
-    await agent._reload_rules()
+    monkeypatch.setattr(tasks, "BASELINES_EVERY", 0.0)
+    await run(agent, "rules")
     assert world.journal == ["baselines"]
 
 
@@ -647,7 +668,7 @@ async def test_a_rebalance_changes_readiness(world: World) -> None:
     agent = world.agent()
     assert "joining the consumer group" in agent.health.not_ready()
     await agent._on_assigned({TP(SETTINGS.turns_topic, 1)})
-    await agent._report_health()
+    await run(agent, "health")
     assert agent.health.not_ready() == []
     await agent._on_revoked({TP(SETTINGS.turns_topic, 1)})
     assert agent.health.not_ready() == ["joining the consumer group"]
@@ -657,10 +678,10 @@ async def test_a_standby_worker_is_ready_and_one_without_a_topic_is_not(world: W
     agent = world.agent()
     world.partitions = {TP("another", 5)}
     await agent._on_assigned()
-    await agent._report_health()
+    await run(agent, "health")
     assert agent.health.not_ready() == []
     world.topic_size = None
-    await agent._report_health()
+    await run(agent, "health")
     assert agent.health.not_ready() == ["the topic of the turns does not exist"]
 
 
@@ -668,10 +689,10 @@ async def test_readiness_fails_while_the_store_does_not_answer(world: World) -> 
     agent = world.agent()
     await agent._on_assigned()
     world.store_error = StoreUnavailable("the database does not answer")
-    await agent._report_health()
+    await run(agent, "health")
     assert agent.health.not_ready() == ["store: the database does not answer"]
     world.store_error = None
-    await agent._report_health()
+    await run(agent, "health")
     assert agent.health.not_ready() == []
 
 
@@ -681,12 +702,12 @@ async def test_lag_is_the_number_of_uncommitted_events(world: World) -> None:
     world.partitions = {TP(SETTINGS.turns_topic, p) for p in (1, 4)}
     world.ends = dict.fromkeys(world.partitions, 7)
     world._committed_offset = {TP(SETTINGS.turns_topic, 1): 5, TP(SETTINGS.turns_topic, 4): None}
-    await agent._report_health()
+    await run(agent, "health")
     value = agent.metrics.registry.get_sample_value
     assert value("rapport_lag_events", {"partition": "1"}) == 2
     assert value("rapport_lag_events", {"partition": "4"}) == 7
     world.ends = {}
-    await agent._report_health()
+    await run(agent, "health")
     assert agent.health.not_ready() == ["lag not known yet"]
 
 
@@ -716,7 +737,7 @@ async def test_the_position_behind_the_last_event_is_stored_and_committed(world:
     world.partitions = {place, other}
     world.offsets.on_seek({place: 7, other: 7})
     world.reading = {place: ReadTo(9, 9, 7), other: ReadTo(9, 9, 8)}
-    await agent._check_positions()
+    await run(agent, "positions")
     assert world.journal == ["deleted? 2 7 9", "skip 9", "offsets"]
     assert (world.offsets.committable(place), world.offsets.committable(other)) == (9, None)
     assert world.offsets.record_fetch(place, 9) is None, "the next event follows without a gap"
@@ -746,24 +767,16 @@ async def test_deleted_events_are_reported_without_the_database(world: World) ->
 
 
 async def test_states_of_other_bundles_are_closed_until_none_is_left(world: World) -> None:
-    left: list[Committed | None] = [world.outcome, Committed(BatchResult(), [], None), None]
-    asked: list[list[int]] = []
-
-    def close(before: datetime, partitions: list[int]) -> Committed | None:
-        asked.append(partitions)
-        return left.pop(0)
-
-    agent = world.agent()
-    agent._close_left = close
-    await agent._close_left_states()
-    assert asked == [[2]] * 3
+    world.left_states = [world.outcome, Committed(BatchResult(), [], None), None]
+    await run(world.agent(), "left")
+    assert world.left_calls == [[2]] * 3
     assert [step for step in world.journal if step.startswith("published")] == ["published 4"]
 
 
 async def test_a_worker_is_ready_soon_after_the_lag_is_known(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agents, "HEALTH_EVERY", 0.1)
+    monkeypatch.setattr(tasks, "HEALTH_EVERY", 0.1)
     agent = world.agent()
     world.partitions = {TP(SETTINGS.turns_topic, 0)}
     world._committed_offset = {TP(SETTINGS.turns_topic, 0): None}
@@ -779,10 +792,10 @@ async def test_while_batches_follow_each_other_outbox_rows_are_deleted_with_the_
     world: World,
 ) -> None:
     agent = world.agent()
-    agent._next_waits = True
-    await agent._publish(world.outcome)
-    agent._next_waits = False
-    await agent._publish(world.outcome)
+    agent.lane.next_waits = True
+    await agent.lane.publish(world.outcome)
+    agent.lane.next_waits = False
+    await agent.lane.publish(world.outcome)
     assert [step for step in world.journal if step.startswith("published")] == [
         "published later 4",
         "published 4",
@@ -799,18 +812,18 @@ async def test_the_agent_reads_raw_turns_one_batch_at_a_time(world: World) -> No
 
 
 def test_the_fake_processor_has_the_real_signatures() -> None:
-    for name in (
-        "handle",
-        "flush_idle",
-        "fire_due",
-        "abandoned_batches",
-        "mark_published",
-        "mark_published_later",
-        "ping",
-        "stop_retrying",
+    for real in (
+        BatchProcessor.handle_in_parts,
+        BatchProcessor.ping,
+        DueWork.flush_idle,
+        DueWork.fire_due,
+        Outbox.abandoned,
+        Outbox.mark_published,
+        Outbox.mark_published_later,
+        Positions.check,
+        Retries.stop,
     ):
-        real: Callable[..., Any] = getattr(BatchProcessor, name)
-        fake: Callable[..., Any] = getattr(World, name)
+        fake: Callable[..., Any] = getattr(World, real.__name__)
         assert list(signature(real).parameters) == list(signature(fake).parameters)
 
 
@@ -824,7 +837,7 @@ async def test_expired_data_is_purged_in_steps(world: World) -> None:
 
     world.purge_expired = purge_expired
     agent = world.agent()
-    await agent._purge_expired()
+    await run(agent, "outdated")
     assert [now.tzinfo for now in asked] == [UTC]
     removed = {
         sample.labels["what"]: sample.value
@@ -842,6 +855,6 @@ async def test_a_failing_purge_does_not_end_the_worker(world: World) -> None:
 
     world.purge_expired = purge_expired
     agent = world.agent()
-    await agent._purge_expired()
+    await run(agent, "outdated")
     assert world.journal == []
     assert agent.metrics.outdated.labels("texts")._value.get() == 1

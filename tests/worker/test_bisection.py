@@ -23,9 +23,8 @@ from stream_app.errors import StaleState, StoreError, StoreUnavailable
 from stream_app.store.database import tables
 from stream_app.store.stream import schema
 from stream_app.store.stream.repository import Store
-from stream_app.worker.batches.bisection import handle_bisecting, handle_in_parts
 from stream_app.worker.batches.metrics import WorkerMetrics
-from stream_app.worker.batches.processor import BatchProcessor, SessionCache
+from stream_app.worker.batches.processor import BatchProcessor, BatchSettings
 from tests.fakes import FakeScorer, delete, edit
 from tests.hostile_values import FIELDS, FLOATS, OTHERS, REDACTED, TEXTS, TIMES, WHOLE
 from tests.rule_texts import ALL, rule_text, rules_of
@@ -56,12 +55,12 @@ class PoisonedScorer(FakeScorer):
 
 def choking(store: Store, problem: Exception, everything: bool = False) -> BatchProcessor:
     core = Pipeline(PoisonedScorer(problem, everything), Policy(WindowPolicy(), SILENCE))
-    return BatchProcessor(core, store, TOPICS, SessionCache(100), 0.0, WorkerMetrics())
+    return BatchProcessor(core, store, BatchSettings(TOPICS, 0.0, 100), WorkerMetrics())
 
 
 def take(worker: BatchProcessor, *values: bytes) -> dict[bytes, str]:
     """Handle one batch as the agent does; return the reasons by dead-lettered bytes."""
-    parts = handle_bisecting(worker, worker.prepare(records(values)))
+    parts = worker.handle_bisecting(worker.prepare(records(values)))
     return {item.raw: item.letter.reason for part in parts for item in part.result.dead_letters}
 
 
@@ -93,8 +92,8 @@ def test_plausible_times_lie_between_the_setting_and_the_brokers_clock(
     worker = processor(open_prepared())
     value = turn(occurred_at=occurred_at)
     at = datetime.fromisoformat(appended_at)
-    [part] = handle_bisecting(
-        worker, worker.prepare([receive(Source("t", 0, 0), value, {}, at, at)])
+    [part] = worker.handle_bisecting(
+        worker.prepare([receive(Source("t", 0, 0), value, {}, at, at)])
     )
     reasons = [item.letter.reason for item in part.result.dead_letters]
     assert reasons == ([] if taken else ["implausible-time"])
@@ -125,7 +124,7 @@ def test_only_the_poison_event_is_dead_lettered(open_prepared: Open, problem: Ex
 def test_the_reason_has_the_error_type_and_no_text(open_prepared: Open) -> None:
     worker = choking(open_prepared(), ValueError(f"cannot read {POISON}"))
     with capture_logs() as logs:
-        parts = handle_bisecting(worker, worker.prepare(records([turn(text=POISON)])))
+        parts = worker.handle_bisecting(worker.prepare(records([turn(text=POISON)])))
     [item] = [item for part in parts for item in part.result.dead_letters]
     assert "ValueError" in item.letter.detail
     assert "event.unprocessable" in [entry["event"] for entry in logs]
@@ -169,10 +168,10 @@ def test_errors_of_the_environment_are_raised_and_dead_letter_nothing(
 
     commit, store.commit = store.commit, failing  # type: ignore[method-assign]
     with pytest.raises(type(problem)):
-        handle_bisecting(worker, batch)
+        worker.handle_bisecting(batch)
     store.commit = commit  # type: ignore[method-assign]
     assert [
-        item for part in handle_bisecting(worker, batch) for item in part.result.dead_letters
+        item for part in worker.handle_bisecting(batch) for item in part.result.dead_letters
     ] == []
     assert sessions_of(store) == [("s", 0), ("s", 1)]
 
@@ -182,7 +181,7 @@ def test_a_model_that_always_fails_dead_letters_nothing(open_prepared: Open) -> 
     worker = choking(open_prepared(), RuntimeError("CUDA error"), everything=True)
     batch = worker.prepare(records([turn(0), turn(1)]))
     with pytest.raises(RuntimeError, match="CUDA"):
-        handle_bisecting(worker, batch)
+        worker.handle_bisecting(batch)
 
 
 def test_a_missing_table_dead_letters_nothing(open_prepared: Open) -> None:
@@ -191,7 +190,7 @@ def test_a_missing_table_dead_letters_nothing(open_prepared: Open) -> None:
     with store.engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE turns RENAME TO away"))
     with pytest.raises(StoreError):
-        handle_bisecting(worker, worker.prepare(records([turn(0)])))
+        worker.handle_bisecting(worker.prepare(records([turn(0)])))
 
 
 def test_a_transient_error_dead_letters_nothing(open_prepared: Open) -> None:
@@ -208,14 +207,14 @@ def test_a_transient_error_dead_letters_nothing(open_prepared: Open) -> None:
 
     store.commit = once  # type: ignore[method-assign]
     assert [
-        item for part in handle_bisecting(worker, batch) for item in part.result.dead_letters
+        item for part in worker.handle_bisecting(batch) for item in part.result.dead_letters
     ] == []
     assert sessions_of(store) == [("s", 0)]
 
 
 def test_the_self_test_leaves_no_rows(open_prepared: Open) -> None:
     store = open_prepared()
-    processor(store).run_self_test()
+    processor(store).self_test.run()
     for table in (tables.turns, tables.sessions, tables.session_states, tables.outbox):
         assert rows(store, table) == []
 
@@ -234,13 +233,13 @@ class FailingOnFinalScores(FakeScorer):
 def test_a_session_that_cannot_be_flushed_does_not_block_others(open_prepared: Open) -> None:
     store = open_prepared()
     core = Pipeline(FailingOnFinalScores(), Policy(WindowPolicy(), SILENCE))
-    worker = BatchProcessor(core, store, TOPICS, SessionCache(100), 0.0, WorkerMetrics())
+    worker = BatchProcessor(core, store, BatchSettings(TOPICS, 0.0, 100), WorkerMetrics())
     take(worker, turn(text=POISON), turn(session_id="a"), turn(session_id="b"))
     later = datetime.now(UTC) + timedelta(days=1)
-    flushed = worker.flush_idle(later, [0])
+    flushed = worker.due.flush_idle(later, [0])
     assert flushed is not None
     assert flushed.result.sessions.keys() == {"a", "b"}
-    assert worker.flush_idle(later, [0]) is None
+    assert worker.due.flush_idle(later, [0]) is None
     states = {row["session_id"]: row["status"] for row in rows(store, tables.session_states)}
     assert states == {"s": "open", "a": "idle", "b": "idle"}
 
@@ -292,13 +291,13 @@ def test_every_event_is_counted_or_dead_lettered_whatever_its_fields(
     """With every kind of rule, the real processor and a real database."""
     worker = processor(property_store, rules=ALL, cached=data.draw(st.sampled_from([1, 100])))
     good = turn(data.draw(st.integers(0, 9)), session_id="good")
-    parts = handle_in_parts(worker, worker.prepare(records([*values, good])))
+    parts = worker.handle_in_parts(worker.prepare(records([*values, good])))
     counts = sum((part.result.counts for part in parts), start=type(parts[0].result.counts)())
     assert sum(counts.values()) == len(values) + 1
     assert ("good", json.loads(good)["seq"]) in sessions_of(property_store)
     later = datetime.now(UTC) + timedelta(days=1)
-    worker.flush_idle(later, [0])
-    worker.fire_due(later, later - timedelta(days=1), [0])
+    worker.due.flush_idle(later, [0])
+    worker.due.fire_due(later, later - timedelta(days=1), [0])
 
 
 def test_a_batch_that_others_keep_overtaking_is_split_instead_of_crashing(
@@ -306,7 +305,7 @@ def test_a_batch_that_others_keep_overtaking_is_split_instead_of_crashing(
 ) -> None:
     """Mis-keyed sessions under load: others commit while a long batch is calculated."""
     monkeypatch.setattr(
-        "stream_app.worker.batches.processor.sleep_using_event", lambda _: lambda _: None
+        "stream_app.worker.batches.retries.sleep_using_event", lambda _: lambda _: None
     )
     store = open_prepared()
     commit = store.commit
@@ -340,6 +339,6 @@ def test_a_part_of_a_fair_batch_moves_no_position_past_what_waits(open_prepared:
         return commit(*given, **more)
 
     store.commit = noted  # type: ignore[method-assign]
-    handle_bisecting(worker, worker.prepare(batch))
+    worker.handle_bisecting(worker.prepare(batch))
     assert positions == [1, 2, 2]
     assert sessions_of(store) == [("quiet", 0), ("s", 0)]

@@ -26,7 +26,8 @@ from stream_app.store.alerts.rule_sources import RuleFile, load
 from stream_app.store.database import tables
 from stream_app.store.stream.repository import Store
 from stream_app.worker.batches.metrics import WorkerMetrics
-from stream_app.worker.batches.processor import BatchProcessor, OutputTopics, SessionCache
+from stream_app.worker.batches.outgoing import OutputTopics
+from stream_app.worker.batches.processor import BatchProcessor, BatchSettings
 from stream_app.worker.upkeep.bundle_loading import BundleReloader
 from stream_app.worker.upkeep.rule_loading import RuleReloader
 from tests.fakes import received, turn
@@ -255,11 +256,11 @@ def test_sessions_are_stored_under_their_bundle_and_go_on_after_a_restart(
 
     def worker(pipeline: Pipeline) -> BatchProcessor:
         topics = OutputTopics("turn-scores", "session-scores", "alerts")
-        return BatchProcessor(pipeline, store, topics, SessionCache(9), 1.0, world.metrics)
+        return BatchProcessor(pipeline, store, BatchSettings(topics, 1.0, 9), world.metrics)
 
     first = worker(world.pipeline)
     handle(first, [turn("n", 0, team="north"), turn("d", 0), turn("f", 0, lang="fr")])
-    first.run_self_test()
+    first.self_test.run()
     again = Pipeline(world.scorer, world.pipeline.environment.policy)
     world.reloader_of(again).start()
     handle(worker(again), [turn("n", 1), turn("d", 1), turn("f", 1)])

@@ -3,7 +3,7 @@
 import pytest
 
 from stream_app.core.session.session_state import SessionState, Versioned
-from stream_app.worker.batches.processor import SessionCache
+from stream_app.worker.batches.session_cache import SessionCache
 
 
 def states(names: str) -> dict[str, Versioned]:

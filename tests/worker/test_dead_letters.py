@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_app.worker.batches.dead_letters import encoded, is_about
+from stream_app.worker.kafka.dead_letters import encoded, is_about
 
 
 @pytest.mark.parametrize(

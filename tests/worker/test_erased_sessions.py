@@ -70,8 +70,8 @@ def test_no_time_rule_fires_in_an_erased_session(open_prepared: Open) -> None:
     worker = processor(store)
     handle(worker, LOG)
     erase(store, "a")
-    worker.flush_idle(LATER, [0])
-    worker.fire_due(LATER, NOW, [0])
+    worker.due.flush_idle(LATER, [0])
+    worker.due.fire_due(LATER, NOW, [0])
     assert sessions_in(store) == {"b"}
 
 
@@ -91,10 +91,10 @@ def test_a_workers_memory_loses_the_keys_of_erased_sessions(open_prepared: Open)
     cached = worker.cache.peek("a")
     assert cached is not None
     assert len(cached.key) == 32
-    worker.forget_erased(NOW - timedelta(minutes=10))
+    worker.due.forget_erased(NOW - timedelta(minutes=10))
     assert sorted(worker.cache.session_ids()) == ["a", "b"]
     erase(store, "a")
-    worker.forget_erased(NOW + timedelta(minutes=10))
+    worker.due.forget_erased(NOW + timedelta(minutes=10))
     assert sorted(worker.cache.session_ids()) == ["a", "b"], "an erasure of long ago"
-    worker.forget_erased(NOW - timedelta(minutes=10))
+    worker.due.forget_erased(NOW - timedelta(minutes=10))
     assert worker.cache.session_ids() == ["b"]

@@ -17,7 +17,7 @@ from stream_app.store.database import tables
 from stream_app.store.keys import pseudonyms
 from stream_app.store.lifecycle import erasure, erasure_receipts
 from stream_app.store.stream.repository import Store
-from stream_app.worker.batches import dead_letters
+from stream_app.worker.kafka import dead_letters
 from stream_app.worker.upkeep import erasing
 from tests.analytics.archiving import facts, fill, move
 from tests.store.reading import rows

@@ -18,7 +18,6 @@ from stream_app.core.pipeline.pipeline import Received, Source, receive
 from stream_app.store.database import tables
 from stream_app.store.stream.log_positions import stored_offsets
 from stream_app.store.stream.repository import Store
-from stream_app.worker.batches.bisection import handle_bisecting
 from stream_app.worker.batches.processor import BatchProcessor
 from stream_app.worker.kafka.adaptive_batching import BATCHES_AHEAD
 from stream_app.worker.kafka.fair_order import FairLine
@@ -162,7 +161,7 @@ class Worker:
             self.next += 1
         batch = [self._record(offset) for offset in self.line.take(self.most)]
         if batch:
-            handle_bisecting(self.processor, self.processor.prepare(batch))
+            self.processor.handle_bisecting(self.processor.prepare(batch))
             self.done |= {record.source.offset for record in batch}
         return bool(batch)
 
@@ -233,7 +232,7 @@ def test_crashes_in_fair_order_change_no_row(
     for first in range(0, len(log), 16):
         some = enumerate(log[first : first + 16], first)
         batch = [receive(Source("t", 0, offset), value) for offset, value in some]
-        handle_bisecting(in_order, in_order.prepare(batch))
+        in_order.handle_bisecting(in_order.prepare(batch))
     worker = Worker(open_prepared("fair"), log, 16)
     for _ in range(len(log)):
         more = worker.step()

@@ -12,8 +12,9 @@ from stream_app.core.pipeline.scoring_bundles import BundlesInForce
 from stream_app.store.database import tables
 from stream_app.store.stream import left_states
 from stream_app.store.stream.repository import Store
+from stream_app.worker.batches.commits import Committed
 from stream_app.worker.batches.metrics import WorkerMetrics
-from stream_app.worker.batches.processor import BatchProcessor, Committed, SessionCache
+from stream_app.worker.batches.processor import BatchProcessor, BatchSettings
 from stream_app.worker.upkeep.left_bundles import SWEEP_EVERY, LeftBundles
 from tests.routed_fakes import bundle_of, in_force, pipeline_of
 from tests.store.batches import end, turn
@@ -41,7 +42,7 @@ class Worker:
         self.store = store
         self.pipeline = pipeline_of(in_force({"north": bundle_of("north")}, ROUTES))
         self.processor = BatchProcessor(
-            self.pipeline, store, TOPICS, SessionCache(100), 30.0, WorkerMetrics()
+            self.pipeline, store, BatchSettings(TOPICS, 30.0, 100), WorkerMetrics()
         )
         self.left = LeftBundles(store, self.pipeline, self.processor, lambda: self.now)
 
@@ -107,7 +108,7 @@ def test_the_idle_timeout_ends_alerts_of_a_removed_bundle(store: Store) -> None:
     worker = Worker(store)
     worker.begin("s")
     worker.remove()
-    flushed = worker.processor.flush_idle(datetime.now(UTC) + LATER, [0])
+    flushed = worker.processor.due.flush_idle(datetime.now(UTC) + LATER, [0])
     assert flushed is not None
     assert {alert.bundle for alert in flushed.result.alerts} == {NORTH}
     assert worker.firing() == set()
@@ -119,7 +120,7 @@ def test_the_idle_timeout_ends_alerts_of_a_removed_bundle(store: Store) -> None:
 def test_what_was_idle_before_its_bundle_was_removed_ends(store: Store) -> None:
     worker = Worker(store)
     worker.begin("s", "t")
-    worker.processor.flush_idle(datetime.now(UTC) + LATER, [0])
+    worker.processor.due.flush_idle(datetime.now(UTC) + LATER, [0])
     assert worker.close() == []
     assert worker.firing() == {"s", "t"}, "in force: they may go on"
     worker.remove()
@@ -135,7 +136,7 @@ def test_what_was_idle_before_its_bundle_was_removed_ends(store: Store) -> None:
 def test_alerts_fire_again_if_the_bundle_returns(store: Store) -> None:
     worker = Worker(store)
     worker.begin("s")
-    worker.processor.flush_idle(datetime.now(UTC) + LATER, [0])
+    worker.processor.due.flush_idle(datetime.now(UTC) + LATER, [0])
     before = worker.pipeline.bundles
     worker.remove()
     worker.close()
@@ -148,7 +149,7 @@ def test_alerts_fire_again_if_the_bundle_returns(store: Store) -> None:
 def test_all_alerts_are_read_seldom(store: Store) -> None:
     worker = Worker(store)
     worker.begin("s")
-    worker.processor.flush_idle(datetime.now(UTC) + LATER, [0])
+    worker.processor.due.flush_idle(datetime.now(UTC) + LATER, [0])
     worker.remove()
     worker.close()
     with store.transaction() as connection:

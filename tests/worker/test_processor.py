@@ -16,7 +16,7 @@ from stream_app.contracts.events import decode
 from stream_app.errors import StaleState, StoreError, StoreUnavailable
 from stream_app.store.database import tables
 from stream_app.store.stream.repository import Store
-from stream_app.worker.batches.processor import STALE_ATTEMPTS
+from stream_app.worker.batches.commits import STALE_ATTEMPTS
 from tests.store.batches import end, outcome, turn
 from tests.store.reading import rows
 from tests.worker.processors import TOPICS, handle, processor
@@ -58,7 +58,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses between attempts, recorded instead of slept."""
     slept: list[float] = []
     monkeypatch.setattr(
-        "stream_app.worker.batches.processor.sleep_using_event", lambda _: slept.append
+        "stream_app.worker.batches.retries.sleep_using_event", lambda _: slept.append
     )
     return slept
 
@@ -112,7 +112,7 @@ def test_a_stopping_worker_does_not_wait_for_the_database(open_prepared: Open) -
     worker = processor(store, retry_for=300.0)
     away = Failing(store.commit, *[StoreUnavailable("away")] * 1_000_000)
     store.commit = away
-    threading.Timer(0.3, worker.stop_retrying).start()
+    threading.Timer(0.3, worker.retries.stop).start()
     with pytest.raises(StoreUnavailable):
         handle(worker, [turn(1)])
 
@@ -263,9 +263,9 @@ def test_idle_sessions_are_flushed_once(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
     handle(worker, LOG)
-    assert worker.flush_idle(BEFORE, [0]) is None
-    assert worker.flush_idle(LATER, [1]) is None
-    flushed = worker.flush_idle(LATER, [0])
+    assert worker.due.flush_idle(BEFORE, [0]) is None
+    assert worker.due.flush_idle(LATER, [1]) is None
+    flushed = worker.due.flush_idle(LATER, [0])
     assert flushed is not None
     assert flushed.result.sessions.keys() == {"b"}
     assert flushed.outbox_id is not None
@@ -274,7 +274,7 @@ def test_idle_sessions_are_flushed_once(open_prepared: Open) -> None:
     assert statuses == {"a": "closed", "b": "idle"}
     finals = [r for r in rows(store, tables.turn_scores) if r["stage"] == "final"]
     assert len(finals) == 18
-    assert worker.flush_idle(LATER, [0]) is None
+    assert worker.due.flush_idle(LATER, [0]) is None
 
 
 @pytest.mark.parametrize("cut", [3, 8, 13])
@@ -284,7 +284,7 @@ def test_a_flushed_session_continues_as_if_it_had_not_been_flushed(
     store = open_prepared()
     worker = processor(store)
     handle(worker, LOG[:cut])
-    assert worker.flush_idle(LATER, [0]) is not None
+    assert worker.due.flush_idle(LATER, [0]) is not None
     handle(worker, LOG[cut:])
     assert scored(store) == undisturbed
 
@@ -293,7 +293,7 @@ def test_flushing_a_stale_state_reloads_it(open_prepared: Open) -> None:
     one, two = processor(open_prepared()), processor(open_prepared())
     handle(one, [turn(0)])
     handle(two, [turn(1)])
-    flushed = one.flush_idle(LATER, [0])
+    flushed = one.due.flush_idle(LATER, [0])
     assert flushed is not None
     assert flushed.result.session_scores[0].turns == 2
 
@@ -302,25 +302,25 @@ def test_abandoned_batches_are_returned_until_they_are_published(open_prepared: 
     times = iter((100.0, 159.0, 160.0, 161.0))
     dead, heir = processor(open_prepared()), processor(open_prepared(), clock=lambda: next(times))
     committed = handle(dead, LOG)
-    assert heir.abandoned_batches(60.0) == []
-    assert heir.abandoned_batches(60.0) == []
-    [left] = heir.abandoned_batches(60.0)
+    assert heir.outbox.abandoned(60.0) == []
+    assert heir.outbox.abandoned(60.0) == []
+    [left] = heir.outbox.abandoned(60.0)
     assert left.messages == committed.messages
     assert {message.topic for message in left.messages} == set(structs.astuple(TOPICS))
-    heir.mark_published(left)
-    assert heir.abandoned_batches(0.0) == []
-    dead.mark_published(committed)
+    heir.outbox.mark_published(left)
+    assert heir.outbox.abandoned(0.0) == []
+    dead.outbox.mark_published(committed)
 
 
 def test_published_messages_leave_the_outbox_with_the_next_commit(open_prepared: Open) -> None:
     store = open_prepared()
     worker = processor(store)
     first = handle(worker, [turn(0)])
-    worker.mark_published_later(first)
+    worker.outbox.mark_published_later(first)
     assert store.outbox_ids() == [first.outbox_id]
     second = handle(worker, [turn(1)])
     assert store.outbox_ids() == [second.outbox_id]
-    worker.mark_published(second)
+    worker.outbox.mark_published(second)
     assert store.outbox_ids() == []
 
 
@@ -362,7 +362,7 @@ def test_a_refused_turn_keeps_its_place_and_nothing_else(open_prepared: Open) ->
 def test_an_unheard_session_has_no_scores_when_it_is_idle(open_prepared: Open) -> None:
     worker = processor(open_prepared())
     handle(worker, [turn(0, text="")])
-    committed = worker.flush_idle(LATER, [0])
+    committed = worker.due.flush_idle(LATER, [0])
     assert committed is None or committed.result.session_scores == []
 
 

@@ -15,7 +15,6 @@ from stream_app.errors import DatabaseWentBack
 from stream_app.store.database import tables
 from stream_app.store.stream.log_positions import StartOffsets
 from stream_app.store.stream.repository import Store
-from stream_app.worker.batches.bisection import handle_bisecting
 from stream_app.worker.batches.processor import BatchProcessor
 from tests.store.batches import turn
 from tests.store.reading import rows
@@ -36,7 +35,7 @@ def worker(open_prepared: Open, tmp_path: Path) -> Iterator[BatchProcessor]:
 
 
 def start(worker: BatchProcessor, stored: int) -> None:
-    worker.continue_from(lambda: StartOffsets({PLACE: stored}, {}, {PLACE: stored}))
+    worker.positions.continue_from(lambda: StartOffsets({PLACE: stored}, {}, {PLACE: stored}))
 
 
 def copy(source: Path, target: Path) -> None:
@@ -45,7 +44,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def take(worker: BatchProcessor, first: int, last: int, session: str = "s") -> None:
-    handle_bisecting(worker, worker.prepare(events(first, last, session)))
+    worker.handle_bisecting(worker.prepare(events(first, last, session)))
 
 
 def events(first: int, last: int, session: str = "s") -> list[Received]:
@@ -94,17 +93,17 @@ def test_a_batch_that_is_committed_during_a_rebalance_is_no_sign_of_an_older_dat
         take(worker, 4, 8)
         return StartOffsets({PLACE: 4}, {}, {PLACE: 4})
 
-    worker.continue_from(read)
-    worker.check_positions()
+    worker.positions.continue_from(read)
+    worker.positions.check()
     take(worker, 8, 10)
 
 
 def test_a_worker_without_new_events_notices_it(worker: BatchProcessor, tmp_path: Path) -> None:
     take(worker, 4, 8)
-    worker.check_positions()
+    worker.positions.check()
     copy(tmp_path / "backup.db", tmp_path / "one.db")
     with pytest.raises(DatabaseWentBack, match="4 events"):
-        worker.check_positions()
+        worker.positions.check()
 
 
 def test_a_database_without_the_position_is_refused(worker: BatchProcessor, tmp_path: Path) -> None:
@@ -133,7 +132,7 @@ def test_a_zombie_does_not_move_the_position_back(
     take(worker, 4, 6)
     [position] = rows(open_prepared(), tables.log_positions)
     assert position["next_offset"] == 9
-    successor.check_positions()
+    successor.positions.check()
     take(successor, 9, 10)
 
 
@@ -143,5 +142,5 @@ def test_a_recreated_topic_starts_again_at_its_first_offset(
     take(worker, 0, 2, "new")
     [position] = rows(open_prepared(), tables.log_positions)
     assert position["next_offset"] == 2
-    worker.check_positions()
+    worker.positions.check()
     take(worker, 2, 3, "new")

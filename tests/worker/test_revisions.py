@@ -11,8 +11,8 @@ from stream_app.store.accounts.audit import AuditAction
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import holds
 from stream_app.store.stream.repository import Store
-from stream_app.worker.batches.bisection import handle_in_parts
-from stream_app.worker.batches.processor import BatchProcessor, Committed
+from stream_app.worker.batches.commits import Committed
+from stream_app.worker.batches.processor import BatchProcessor
 from tests.store.batches import consent, end, prepare, turn
 from tests.store.reading import contents, dump, rows, stored_rows
 from tests.worker.processors import processor, records
@@ -42,7 +42,7 @@ def unmasked(open_prepared: Open) -> tuple[Store, Store]:
 
 
 def take(worker: BatchProcessor, values: Sequence[bytes]) -> list[Committed]:
-    return handle_in_parts(worker, worker.prepare(records(values)))
+    return worker.handle_in_parts(worker.prepare(records(values)))
 
 
 def scored(store: Store) -> list[Any]:

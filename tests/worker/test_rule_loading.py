@@ -14,7 +14,8 @@ from stream_app.store.alerts.rule_sources import AdoptedRules, RuleFile, load
 from stream_app.store.database import tables
 from stream_app.store.stream.repository import Store
 from stream_app.worker.batches.metrics import WorkerMetrics
-from stream_app.worker.batches.processor import BatchProcessor, OutputTopics, SessionCache
+from stream_app.worker.batches.outgoing import OutputTopics
+from stream_app.worker.batches.processor import BatchProcessor, BatchSettings
 from stream_app.worker.upkeep.rule_loading import RuleReloader
 from tests.rule_texts import EAGER_TEXT, HEAD, risk_text, rule_text, rules_of
 from tests.store.batches import end, pipeline, turn
@@ -31,7 +32,7 @@ class World:
         self.store, self.file, self.metrics = store, file, WorkerMetrics()
         core = pipeline(load(RuleFile(file)))
         topics = OutputTopics("turn-scores", "session-scores", "alerts")
-        self.worker = BatchProcessor(core, store, topics, SessionCache(9), 1.0, self.metrics)
+        self.worker = BatchProcessor(core, store, BatchSettings(topics, 1.0, 9), self.metrics)
         self.reloader = RuleReloader(RuleFile(file), core.environment.alerting, self.metrics)
 
     def reloads(self, outcome: str) -> float | None:

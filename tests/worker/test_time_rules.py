@@ -38,7 +38,7 @@ def take(worker: BatchProcessor, *values: bytes) -> None:
 
 
 def tick(worker: BatchProcessor, due: datetime, partition: int = 0) -> list[str]:
-    done = worker.fire_due(due, due - HALF_AN_HOUR, [partition])
+    done = worker.due.fire_due(due, due - HALF_AN_HOUR, [partition])
     return [] if done is None else [alert.state.value for alert in done.result.alerts]
 
 
@@ -148,7 +148,7 @@ def test_a_tick_of_a_stale_state_is_repeated(store: Store, worker: BatchProcesso
 
 def test_a_tick_publishes_the_stored_alerts(store: Store, worker: BatchProcessor) -> None:
     take(worker, turn(0, occurred_at=at(ASKED)))
-    done = worker.fire_due(DEADLINE, DEADLINE - HALF_AN_HOUR, [0])
+    done = worker.due.fire_due(DEADLINE, DEADLINE - HALF_AN_HOUR, [0])
     assert done is not None
     assert sorted(message.topic for message in done.messages) == ["alerts", "session-scores"]
     assert done.outbox_id in store.outbox_ids()

@@ -14,6 +14,7 @@ from stream_app.store.stream import outbox
 from stream_app.store.stream.repository import Store
 from stream_app.tracing.otlp import OtlpTracing
 from stream_app.tracing.port import OFF, Tracing
+from stream_app.worker.batches.metrics import Stages
 from stream_app.worker.kafka.adaptive_batching import Batching
 from tests.store.batches import turn
 from tests.tracing.collector import Collector, ReceivedSpan, collecting
@@ -88,7 +89,7 @@ async def process(
     """Process the batches like a worker; returns the log."""
     worker = processor(store, tracing=tracing)
     with capture_logs(processors=[tracing.add_ids]) as logged:
-        await agent_of(broker, worker, tracing)._consume(broker)
+        await agent_of(broker, worker)._consume(broker)
     tracing.close()
     assert not [step for step in broker.journal if step.startswith("crash")]
     return logged
@@ -158,12 +159,12 @@ async def test_messages_of_an_alert_and_of_a_timer_have_a_trace(
 ) -> None:
     tracing = OtlpTracing("rapport-worker", "group")
     worker = processor(open_prepared(), tracing=tracing)
-    agent = agent_of(broker, worker, tracing)
+    agent = agent_of(broker, worker)
     for seq in range(4):
         broker.add((turn(seq), [("traceparent", TRACEPARENT)]))
     await agent._consume(broker)
     timed = {topic: len(sent) for topic, sent in broker.published.items()}
-    await agent._flush_idle(worker._now(), [2])
+    await agent._upkeep._flush_idle(worker._now(), [2])
     tracing.close()
     assert broker.published["alerts"]
     for _, headers in broker.published["alerts"]:
@@ -182,7 +183,8 @@ async def test_a_failed_batch_is_marked_in_every_trace(
     tracing = OtlpTracing("rapport-worker", "group")
     broker.store_error = StoreUnavailable(WORDS)
     broker.add((turn(), [("traceparent", TRACEPARENT)]))
-    await agent_of(broker, broker, tracing)._consume(broker)
+    broker.stages = Stages(broker.metrics, tracing)
+    await agent_of(broker, broker)._consume(broker)
     tracing.close()
     found = {span.name: span for span in collector.spans if span.failed}
     assert set(found) == {f"receive {SETTINGS.turns_topic}", "process t"}

@@ -41,7 +41,7 @@ def handle_turn(worker: BatchProcessor, session: str, at: datetime, seq: int = 0
 
 
 def fired(worker: BatchProcessor, due: datetime) -> set[str]:
-    done = worker.fire_due(due, due - HALF_AN_HOUR, [0])
+    done = worker.due.fire_due(due, due - HALF_AN_HOUR, [0])
     return set() if done is None else {alert.session_id for alert in done.result.alerts}
 
 
@@ -71,8 +71,8 @@ def test_a_session_in_the_far_future_is_flushed_with_the_others(store: Store) ->
     worker = worker_of(store)
     handle_turn(worker, "future", NOW + 400 * DAY)
     handle_turn(worker, "right", NOW)
-    assert worker.flush_idle(NOW, [0]) is None
-    flushed = worker.flush_idle(NOW + SECOND, [0])
+    assert worker.due.flush_idle(NOW, [0]) is None
+    flushed = worker.due.flush_idle(NOW + SECOND, [0])
     assert flushed is not None
     assert flushed.result.sessions.keys() == {"future", "right"}
 
@@ -83,14 +83,14 @@ def test_a_repeated_turn_does_not_delay_the_idle_flush(store: Store) -> None:
     again = processor(store, rules=SILENCE, times=ANY_TIME, now=lambda: NOW + DAY)
     value = turn(session_id="s", occurred_at=NOW.isoformat())
     again.handle(again.prepare([receive(Source("t", 0, 0), value, {}, NOW, None)]))
-    assert again.flush_idle(NOW + SECOND, [0]) is not None
+    assert again.due.flush_idle(NOW + SECOND, [0]) is not None
 
 
 def test_a_timer_does_not_delay_the_idle_flush(store: Store) -> None:
     worker = worker_of(store)
     handle_turn(worker, "s", NOW)
     assert fired(worker, NOW + 91 * SECOND) == {"s"}
-    assert worker.flush_idle(NOW + SECOND, [0]) is not None
+    assert worker.due.flush_idle(NOW + SECOND, [0]) is not None
     [state] = rows(store, tables.session_states)
     assert state["seen_at"] == NOW
 

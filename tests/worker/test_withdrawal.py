@@ -92,7 +92,7 @@ def test_keep_leaves_rows_readable_and_publishes_them(open_prepared: Open) -> No
     store.hide_withdrawn = False
     prepare(store)
     worker = processor(store)
-    worker._hide_withdrawn = False
+    worker.outgoing._hide_withdrawn = False
     committed = handle(worker, [*LOG, consent("withdrawn", session_id="a")])
     assert readable(store) == {"a", "b"}
     assert all(message.value for message in committed.messages)
@@ -112,7 +112,7 @@ def test_erase_destroys_key_and_rows_and_audits_it(open_prepared: Open) -> None:
     [entry] = rows(store, tables.audit)
     assert (entry["person"], entry["action"]) == ("(worker)", "erase")
     assert entry["detail"] == "consent withdrawn: 1 sessions, 9 turns"
-    [committed] = processor(store).stored([outbox_id])
+    [committed] = processor(store).outbox.stored([outbox_id])
     assert {(m.key, m.value) for m in committed.messages} == {(b"a", None)}
     assert len(committed.messages) == 5, "one for each topic"
     assert apply(store, OnWithdrawal.ERASE) == [], "once"

@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError
 from stream_app.commands.events.replay import producer
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
-from stream_app.worker.batches.dead_letters import DeadLetterRecord
+from stream_app.worker.kafka.dead_letters import DeadLetterRecord
 
 
 def select(

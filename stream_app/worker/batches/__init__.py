@@ -1,10 +1,12 @@
 """A batch from record to committed scores. Start at ``processor.BatchProcessor``."""
 
 __all__ = [
-    "bisection",
     "broker_clock",
-    "dead_letters",
+    "commits",
+    "lane",
     "metrics",
+    "outgoing",
     "processor",
+    "progress",
     "record_decoder",
 ]

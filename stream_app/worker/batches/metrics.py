@@ -1,11 +1,12 @@
-"""Prometheus metrics of a worker (``/metrics``)."""
+"""Prometheus metrics of a worker (``/metrics``), and the stages that they and the traces time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from stream_app.core.pipeline.pipeline import UNHEARD
+from stream_app.core.pipeline.pipeline import UNHEARD, Received
+from stream_app.tracing.port import OFF, Tracing
 
 STAGES = ("decode", "encode", "load", "score", "commit", "publish")
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 60.0)
@@ -179,8 +180,19 @@ class WorkerMetrics:
         self.events.labels(UNSCORED)
         self.events.labels(UNHEARD)
 
+
+class Stages:
+    """Times and traces the stages of a batch."""
+
+    def __init__(self, metrics: WorkerMetrics, tracing: Tracing = OFF) -> None:
+        self.metrics = metrics
+        self.tracing = tracing
+
     @contextmanager
-    def timed(self, stage: str) -> Iterator[None]:
-        """Time a stage (one of ``STAGES``) of a batch, including failed attempts."""
-        with self.stage_seconds.labels(stage).time():
+    def stage(self, name: str, records: Sequence[Received] = ()) -> Iterator[None]:
+        """Time a stage (one of ``STAGES``), also if it fails; trace it in these records."""
+        with (
+            self.metrics.stage_seconds.labels(name).time(),
+            self.tracing.stage(name, records),
+        ):
             yield

@@ -6,6 +6,8 @@ __all__ = [
     "broker",
     "codecs",
     "consumer",
+    "dead_letters",
+    "publisher",
     "publishing",
     "refusal",
     "topics",

@@ -166,6 +166,27 @@ def skipped_ends(app: RapportApp, topic: str) -> dict[TP, int]:
     return found
 
 
+async def skip_what_is_no_event(
+    app: RapportApp, topic: str, store: Callable[[dict[TopicPartition, int]], Awaitable[None]]
+) -> None:
+    """Commit the position behind transaction markers, aborted and deleted records.
+
+    Otherwise others would count them as lag: the console, and who reads the group's offsets.
+    ``store``: stores these positions in the database first.
+    """
+    ends = skipped_ends(app, topic)
+    if not ends:
+        return
+    consumer = cast("OrderedConsumer", app.consumer)
+    for tp, end in ends.items():
+        await consumer.report_deleted(tp, app.offsets.done(tp), end)
+        app.offsets.skip_to(tp, end)
+    await store({(tp.topic, tp.partition): end for tp, end in ends.items()})
+    for tp, end in ends.items():
+        app.offsets.finish(tp, end)
+    await consumer.commit()
+
+
 def _credentials(settings: Settings) -> Any:
     options = security_options(settings)
     context = options.get("ssl_context")

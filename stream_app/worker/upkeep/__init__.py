@@ -7,5 +7,6 @@ __all__ = [
     "intent_loading",
     "left_bundles",
     "rule_loading",
+    "tasks",
     "timers",
 ]

@@ -19,7 +19,7 @@ from stream_app.store.lifecycle import erasure_receipts
 from stream_app.store.lifecycle.erasure_receipts import Lines, Removed, Unfinished
 from stream_app.store.stream import claims
 from stream_app.store.stream.repository import Store
-from stream_app.worker.batches import dead_letters
+from stream_app.worker.kafka import dead_letters
 from stream_app.worker.kafka.publishing import publish
 
 log = structlog.get_logger(__name__)

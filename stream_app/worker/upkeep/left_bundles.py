@@ -12,7 +12,8 @@ from stream_app.core.session.batch import BatchResult
 from stream_app.store.stream import left_states
 from stream_app.store.stream.left_states import Closed
 from stream_app.store.stream.repository import Store
-from stream_app.worker.batches.processor import BatchProcessor, Committed
+from stream_app.worker.batches.commits import Committed
+from stream_app.worker.batches.processor import BatchProcessor
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +40,7 @@ class LeftBundles:
     def close(self, before: datetime, partitions: list[int]) -> Committed | None:
         """End some sessions under their earlier bundles; None once there are none."""
         in_force = [each.environment.bundle_id for each in self._pipeline.bundles]
-        messages = self._processor.alert_messages
+        messages = self._processor.outgoing.of_alerts
         found = left_states.close(self._store, in_force, before, partitions, messages)
         if found is None and self._is_due(in_force, partitions):
             found = left_states.sweep(self._store, in_force, partitions, messages)
