@@ -53,7 +53,7 @@ def test_measures_fill_answers(measures: dict[str, float], answers: dict[str, in
         ("[no, partly, yes]", "[only]", "Expected `array` of length >= 2"),
         ("[no, partly, yes]", "[a, a, b]", "short, asking: the scale names a step twice"),
         ("[no, partly, yes]", "[a, b]", "a scale of 2 steps needs 1 limits in `from.steps`, not 2"),
-        ("explorations", "exploration", "unknown measure `exploration`; known are empathy_index"),
+        ("explorations", "exploration", "unknown measure `exploration`; known are low_empathy_risk"),
         ("[0.5, 1]", "[1, 1]", "`from.steps` must rise or fall"),
         ("name: room", "name: asking", "short: the name `asking` is used 2 times"),
         ("name: room", "name: Room", "`Room`: a name consists of lower-case letters"),

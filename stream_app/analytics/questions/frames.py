@@ -22,6 +22,7 @@ from stream_app.analytics.questions import head_labels
 from stream_app.analytics.views.heads import Field, fields
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, TOTAL, SessionStatus, Stage
+from stream_app.core.measures.catalogue import Use, short_names, used
 from stream_app.core.session.restrictions import NOTHING, Outputs
 from stream_app.store.database.tables import (
     archived_sessions,
@@ -43,12 +44,7 @@ _NUMBERS: Final = (
     "turns",
     "counsellor_turns",
     "first_answer",
-    "empathy_index",
-    *MECHANISMS,
-    "reflection_to_question",
-    "complex_reflection_share",
-    "open_question_share",
-    "low_empathy_risk",
+    *short_names(Use.FRAMES),
 )
 _OF_SESSION: Final = (
     "session_id",
@@ -65,12 +61,7 @@ _OF_SESSION: Final = (
     "counsellor_turns",
     "first_answer_seconds",
     "first_read_at",
-    "low_empathy_risk",
-    "empathy_index",
-    *(f"{name}_mean" for name in MECHANISMS),
-    "reflection_to_question",
-    "complex_reflection_share",
-    "open_question_share",
+    *(measure.name for measure in used(Use.FRAMES)),
 )
 """Columns of ``fact_session`` that analyses need, beside predicted outcomes."""
 
@@ -90,12 +81,7 @@ SESSION_COLUMNS: Final = {
     "turns": "turns of both sides",
     "counsellor_turns": "turns of the counsellor",
     "first_answer": "seconds from the first client turn to the first counsellor turn after it",
-    "empathy_index": "0-1",
-    **dict.fromkeys(MECHANISMS, "mean expected level of the session, 0-2"),
-    "reflection_to_question": "MITI ratio",
-    "complex_reflection_share": "MITI share, 0-1",
-    "open_question_share": "MITI share, 0-1",
-    "low_empathy_risk": "0-1",
+    **{measure.short: measure.meaning for measure in used(Use.FRAMES)},
     "looked_at": "whether somebody read the transcript",
 }
 """Columns of ``Frames.sessions``; predicted outcomes are ``risk.NAME``."""
@@ -266,10 +252,8 @@ def _sessions(facts: Facts, ids: sa.Select[Any], scope: Scope, restricted: Outpu
     frame["order"] = frame["bundle"].map(_bundle_order(facts.connection)).fillna(-1)
     frame = frame.sort_values(["session_id", "order", "bundle"], ignore_index=True)
     frame = frame.drop_duplicates("session_id", keep="last").reset_index(drop=True)
-    renamed = {f"{name}_mean": name for name in MECHANISMS} | {
-        "first_answer_seconds": "first_answer"
-    }
-    frame = frame.rename(columns=renamed)
+    renamed = {measure.name: measure.short for measure in used(Use.FRAMES)}
+    frame = frame.rename(columns={**renamed, "first_answer_seconds": "first_answer"})
     known = [name for name in risks if frame[name].notna().any()]
     frame = frame.rename(columns={name: RISK + name.removeprefix(_OUTCOME_RISK) for name in known})
     frame[list(_NUMBERS)] = frame[list(_NUMBERS)].astype(float)

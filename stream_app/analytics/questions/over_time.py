@@ -48,16 +48,10 @@ from stream_app.analytics.questions.result import (
     Texts,
     hidden_groups,
 )
-from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures.catalogue import Use, units
 
 QUESTION: Final = "over-time"
-MEASURES: Final = {
-    "empathy_index": "index (0-1)",
-    **dict.fromkeys(MECHANISMS, "level (0-2)"),
-    "reflection_to_question": "ratio",
-    "complex_reflection_share": "share",
-    "open_question_share": "share",
-}
+MEASURES: Final = units(Use.OVER_TIME)
 TEXTS: Final = Texts(
     title="Empathy over time",
     about=(

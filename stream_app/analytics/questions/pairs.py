@@ -25,10 +25,10 @@ from stream_app.analytics.questions.expressed_perceived import corrected
 from stream_app.analytics.questions.frames import Frames
 from stream_app.analytics.questions.groups import begin, blank, estimated, size_of
 from stream_app.analytics.questions.result import Analysis, Context, Estimate, Texts
-from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures.catalogue import Use, units
 
 QUESTION: Final = "pairs"
-MEASURES: Final = {"empathy_index": "index (0-1)", **dict.fromkeys(MECHANISMS, "level (0-2)")}
+MEASURES: Final = units(Use.PAIRS)
 INTERACTION: Final = "more in pairs with the same attribute than both attributes explain"
 MEAN: Final = "mean"
 TEXTS: Final = Texts(

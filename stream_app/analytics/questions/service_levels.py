@@ -41,15 +41,14 @@ from stream_app.analytics.questions.frames import DAYS_A_MONTH, Frames
 from stream_app.analytics.questions.groups import begin, blank, curves, estimated, size_of
 from stream_app.analytics.questions.over_time import by_week
 from stream_app.analytics.questions.result import ALL, Analysis, Context, Curve, Estimate, Texts
-from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures.catalogue import Use, units
 from stream_app.store.database.judgements import JUDGED, JUSTIFIED
 
 QUESTION: Final = "service-levels"
 OF_SESSIONS: Final = {
     "first_answer": "seconds",
     "looked_at": "share of sessions",
-    "empathy_index": "index (0-1)",
-    **dict.fromkeys(MECHANISMS, "level (0-2)"),
+    **units(Use.SERVICE_LEVELS),
 }
 OF_ALERTS: Final = {"acknowledge_minutes": "minutes", "acknowledged": "share of alerts"}
 PRECISION: Final = "precision"

@@ -13,26 +13,13 @@ import sqlalchemy as sa
 
 from stream_app.analytics.questions.result import Curve, Point
 from stream_app.analytics.views.shown import ALL
-from stream_app.contracts.scores import MECHANISMS
-from stream_app.core.measures.heads import PERCEIVED
-from stream_app.store.database.tables import ROLLED_UP
+from stream_app.core.measures.catalogue import Use, units
 from stream_app.store.stream.repository import Store
 
 SESSIONS: Final = "sessions"
 """The number of ended sessions: a measure without an interval."""
-_UNITS: Final = {
-    SESSIONS: "sessions",
-    "empathy_index": "index (0-1)",
-    "low_empathy_risk": "risk (0-1)",
-    "empathy_total": "sum of levels (0-6)",
-    "reflection_to_question": "ratio",
-    **dict.fromkeys(MECHANISMS, "level (0-2)"),
-    **dict.fromkeys(PERCEIVED, "probability (0-1)"),
-}
-MEASURES: Final[Mapping[str, str]] = {
-    name: _UNITS.get(name, "share (0-1)") for name in (SESSIONS, *ROLLED_UP)
-}
-"""Units by measure; those not listed above are shares."""
+MEASURES: Final[Mapping[str, str]] = {SESSIONS: SESSIONS, **units(Use.ROLL_UPS)}
+"""Units by measure."""
 EPOCH: Final = date(1970, 1, 1)
 WEEKS: Final = "calendar week"
 MONTHS: Final = "reporting month"

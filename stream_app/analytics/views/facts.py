@@ -6,6 +6,7 @@ from stream_app.analytics.views.columns import Column, Kind, View, plain
 from stream_app.analytics.views.dialects import Dialect, literal
 from stream_app.analytics.views.heads import Field
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures.catalogue import Measure, Use, used
 from stream_app.store.database.judgements import JUDGED
 
 _TEXT, _INTEGER, _NUMBER = Kind.TEXT, Kind.INTEGER, Kind.NUMBER
@@ -175,47 +176,15 @@ def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
                 "AND u.action = 'read transcript')",
                 "When somebody first opened the transcript; null: nobody has",
             ),
-            *plain(
-                "s",
-                ("low_empathy_risk", _NUMBER, "0-1"),
-                ("empathy_index", _NUMBER, "0-1"),
-                ("empathy_low", _NUMBER, "0-1, the index's 95 % interval"),
-                ("empathy_high", _NUMBER, "0-1"),
-                ("empathy_percentile", _NUMBER, "0-100, share of the reference with a lower index"),
-                ("answered_share", _NUMBER, "0-1, of the opportunities"),
+            *(
+                Column(each.name, _NUMBER, of_session(dialect, each), each.meaning)
+                for each in used(Use.TABLE)
             ),
             Column(
                 "missed_opportunities",
                 _INTEGER,
                 dialect.length("s.missed_opportunities"),
                 "Opportunities without an empathic answer, at most 50",
-            ),
-            Column(
-                "empathy_total_mean",
-                _NUMBER,
-                "s.empathy_total_mean",
-                "0-6, mean sum of levels over counsellor turns",
-            ),
-            *(
-                Column(
-                    f"{mechanism}_{part}",
-                    _NUMBER,
-                    dialect.mechanism("s.mechanisms", mechanism, part),
-                    meaning,
-                )
-                for mechanism in MECHANISMS
-                for part, meaning in (
-                    ("mean", "0-2, mean expected level over counsellor turns"),
-                    ("recent_mean", "0-2, over the last five"),
-                    ("share", "0-1, expected share of turns with a level above 0"),
-                )
-            ),
-            *plain(
-                "s",
-                ("talk_share", _NUMBER, "0-1, counsellor's share of the words"),
-                ("reflection_to_question", _NUMBER, "Reflections for each question"),
-                ("complex_reflection_share", _NUMBER, "0-1, of reflections"),
-                ("open_question_share", _NUMBER, "0-1, of questions"),
             ),
             Column(
                 "miti_volleys",
@@ -372,6 +341,13 @@ def fact_outcome(dialect: Dialect) -> View:
         ),
         "FROM outcomes AS o\nJOIN sessions AS x ON x.session_id = o.session_id AND NOT x.hidden",
     )
+
+
+def of_session(dialect: Dialect, measure: Measure) -> str:
+    """A measure in a row of session scores ``s``."""
+    if not measure.part:
+        return f"s.{measure.name}"
+    return dialect.mechanism("s.mechanisms", measure.mechanism, measure.part)
 
 
 def _busiest(role: str) -> str:

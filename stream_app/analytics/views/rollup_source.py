@@ -12,11 +12,12 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from stream_app.analytics.views.dialects import DIALECTS, Dialect
+from stream_app.analytics.views.facts import of_session
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, SessionStatus, Stage
+from stream_app.core.measures.catalogue import Measure, Use, used
 from stream_app.core.measures.heads import LEVELS, PERCEIVED
 from stream_app.store.database.tables import (
-    ROLLED_UP,
     TURN_SUMS,
     WORDS_FROM,
     archived_sessions,
@@ -29,7 +30,6 @@ SCALE: Final = 10_000
 MOST: Final = 100
 """Larger values count as this: a ratio has no bound, and a sum of squares has one."""
 
-_RENAMED: Final = {"empathy_total": "s.empathy_total_mean"}
 _ENDED: Final = (
     f"s.status <> '{SessionStatus.OPEN.value}' AND s.started_at IS NOT NULL AND NOT EXISTS "
     f"(SELECT 1 FROM {archived_sessions.name} AS a WHERE a.session_id = s.session_id)"
@@ -71,7 +71,7 @@ def _sessions_statement(dialect: Dialect) -> str:
         "domain": "coalesce(x.domain, '')",
         "turns": "s.turns",
         "counsellor_turns": "s.counsellor_turns",
-        **{name: _measure(dialect, name) for name in ROLLED_UP},
+        **{each.short: _measure(dialect, each) for each in used(Use.ROLL_UPS)},
     }
     return (
         f"INSERT INTO {rollup_sessions.name} ({', '.join(columns)})\n"
@@ -150,12 +150,11 @@ def _count(condition: str) -> str:
     return f"count(CASE WHEN {condition} THEN 1 END)"
 
 
-def _measure(dialect: Dialect, name: str) -> str:
-    if name in PERCEIVED:
+def _measure(dialect: Dialect, measure: Measure) -> str:
+    if measure.name in PERCEIVED:
+        name = measure.name
         return f"CAST(round(1.0 * p.{name}_total / nullif(p.{name}_n, 0)) AS bigint)"
-    if name in MECHANISMS:
-        return _scaled(dialect.mechanism("s.mechanisms", name, "mean"))
-    return _scaled(_RENAMED.get(name, f"s.{name}"))
+    return _scaled(of_session(dialect, measure))
 
 
 def _scaled(value: str) -> str:

@@ -74,8 +74,12 @@ def report(backtest: Backtest, rules: RuleSet, console: Console, low: float, goo
 def variables(catalogue: Catalogue = CATALOGUE) -> str:
     """Format a catalogue of variables as the Markdown table of docs/rules.md."""
     lines = ["| variable | type | unit | meaning | absent |", "| --- | --- | --- | --- | --- |"]
+    old = {each.now: each.name for each in catalogue.values() if each.now}
     for found in catalogue.values():
-        cells = (f"`{found.name}`", found.kind.value, found.unit, found.says, found.absent)
+        if found.now:
+            continue
+        says = f"{found.says}; was `{old[found.name]}`" if found.name in old else found.says
+        cells = (f"`{found.name}`", found.kind.value, found.unit, says, found.absent)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct, field, structs
 
 from stream_app.contracts.scores import Severity
+from stream_app.core.measures.catalogue import Use, used
 from stream_app.core.measures.watch import Facts
 from stream_app.core.rules.conditions import Compiled
 from stream_app.core.rules.variables import CATALOGUE, Catalogue
@@ -13,14 +14,19 @@ from stream_app.errors import RapportError
 
 SEEN: Final = "seen"
 """Placeholder for the evidence of the low-empathy risk."""
-_ABOUT_EMPATHY: Final = frozenset({"risk", "risk_rise", "index", "index_recent"})
+_ABOUT_EMPATHY: Final = frozenset(
+    {"low_empathy_risk", "risk", "risk_rise", "empathy_index", "index", "index_recent"}
+)
 """Variables that rest on the same evidence."""
-_OF_COUNSELLOR: Final = _ABOUT_EMPATHY | {
-    "index_percentile",
-    "opportunities",
-    "missed_opportunities",
-    "answered_share",
-}
+_OF_COUNSELLOR: Final = frozenset(
+    {
+        "risk_rise",
+        "index_recent",
+        "opportunities",
+        "missed_opportunities",
+        *(name for each in used(Use.RULES) if each.of_exchanges for name in each.variables),
+    }
+)
 """Variables that are computed from the exchanges of the counsellor who speaks."""
 
 

@@ -17,21 +17,11 @@ from msgspec import Meta, Struct
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures.catalogue import Use, short_names
 from stream_app.errors import RapportError
 
 VERSION: Final = 1
-MEASURES: Final = (
-    "empathy_index",
-    "low_empathy_risk",
-    "answered_share",
-    "empathy_total",
-    *MECHANISMS,
-    "talk_share",
-    "reflection_to_question",
-    "complex_reflection_share",
-    "open_question_share",
-)
+MEASURES: Final = short_names(Use.SCORECARDS)
 """Measures of a session that can fill a criterion, named as in the roll-ups."""
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 Name = Annotated[str, Meta(min_length=1, max_length=50)]

@@ -3,9 +3,15 @@
 import re
 from typing import Final
 
+from stream_app.core.measures.catalogue import Use, used
 from stream_app.core.rules.variables import CATALOGUE, Kind
 
 _NAMES: Final = {
+    **{
+        each.variable: each.title[0].lower() + each.title[1:]
+        for each in used(Use.RULES)
+        if not each.part
+    },
     "risk_rise": "rise of the risk",
     "bundle.enter": "threshold",
     "bundle.exit": "threshold for the end",
@@ -25,7 +31,6 @@ _NAMES: Final = {
     "client.satisfaction": "satisfaction of the client",
     "seconds": "length of the session",
     "turn.total": "levels of the turn, total",
-    "talk_share": "counsellor's share of the words",
 }
 _PARTS: Final = {"mean": "mean", "recent": "last five turns", "share": "share of turns"}
 

@@ -6,18 +6,29 @@ does not hold. ``docs/rules.md`` lists this catalogue.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.measures.aggregates import MILLION, RECENT, Aggregates, Contribution, Summary
 from stream_app.core.measures.baselines import Baseline
+from stream_app.core.measures.catalogue import (
+    LEVEL,
+    LEVELS,
+    NO_EXCHANGE,
+    RISK,
+    SHARE,
+    TURNS,
+    Measure,
+    Use,
+    used,
+)
 from stream_app.core.measures.empathy import (
     EmpathyModel,
     EmpathySummary,
@@ -141,7 +152,10 @@ class Kind(Enum):
 
 
 class Variable(Struct, frozen=True):
-    """One entry of the catalogue; ``digits``: decimals in messages."""
+    """One entry of the catalogue; ``digits``: decimals in messages.
+
+    ``now``: the present name of an old name, which rules of earlier releases have.
+    """
 
     name: str
     kind: Kind
@@ -150,6 +164,7 @@ class Variable(Struct, frozen=True):
     read: Callable[[Reading], Value | None]
     absent: str = "never"
     digits: int = 2
+    now: str = ""
 
 
 def _outcome(name: str) -> Callable[[Reading], float | None]:
@@ -204,6 +219,24 @@ def _mechanism(name: str, part: str) -> Callable[[Reading], float | None]:
         return float(getattr(found, part)) if found is not None else None
 
     return read
+
+
+def _of_exchanges(name: str) -> Callable[[Reading], float | None]:
+    def read(r: Reading) -> float | None:
+        found: float | None = getattr(r.empathy, name, None)
+        return found
+
+    return read
+
+
+def _measured(measure: Measure) -> Callable[[Reading], float | None]:
+    if measure.part:
+        return _mechanism(measure.mechanism, measure.part)
+    if measure.unit == RISK:
+        return lambda r: r.risk
+    if measure.of_exchanges:
+        return _of_exchanges(measure.name.removeprefix("empathy_"))
+    return _of_summary(measure.name)
 
 
 def _perceived(name: str) -> Callable[[Reading], float | None]:
@@ -262,58 +295,54 @@ def _has(scope: str, measure: str) -> Callable[[Reading], bool]:
 
 
 NUMBER, COUNT, FLAG, WORD = Kind.NUMBER, Kind.COUNT, Kind.FLAG, Kind.WORD
-_NO_RISK: Final = (
-    "before the bundle's minimum of answered exchanges, or without an index in the bundle"
-)
 _NO_MODEL: Final = "without an empathy index in the bundle"
-_NO_EXCHANGE: Final = "before the first answered exchange, or without an index in the bundle"
 _NO_OUTCOME: Final = "unless the bundle has a model for the session's domain and approach"
-_NO_TURN: Final = "before the first counsellor turn"
 _NOT_COUNSELLOR: Final = "unless the latest turn is the counsellor's and its head has not abstained"
 _NO_CLIENT: Final = "before the first client turn, or without the head"
-_NO_DENOMINATOR: Final = "while the denominator is zero"
 _FEW: Final = f"before {2 * RECENT} counsellor turns"
+
+
+def _of_measures() -> Iterator[Variable]:
+    for measure in used(Use.RULES):
+        found = Variable(
+            measure.variable, NUMBER, measure.unit.scale, measure.about, _measured(measure),
+            measure.absent, measure.digits,
+        )  # fmt: skip
+        yield found
+        for old in measure.variables[1:]:
+            yield structs.replace(found, name=old, now=found.name)
 
 
 def _variables() -> list[Variable]:
     v = Variable
     found = [
-        v("risk", NUMBER, "0-1", "low-empathy risk: probability that the recent index is low",
-          lambda r: r.risk, _NO_RISK),
+        *_of_measures(),
         v("has_risk", FLAG, "", "whether there is a risk", lambda r: r.risk is not None),
         v("risk_rise", NUMBER, "-1 to 1", f"the risk minus the risk {STEP} counsellor turns ago",
           _rise, f"before {STEP + 1} counsellor turns with a risk"),
-        v("bundle.enter", NUMBER, "0-1", "the bundle's threshold at which an alert begins",
+        v("bundle.enter", NUMBER, SHARE.scale, "the bundle's threshold at which an alert begins",
           lambda r: r.model.enter if r.model else None, _NO_MODEL),
-        v("bundle.exit", NUMBER, "0-1", "the bundle's threshold below which an alert ends",
+        v("bundle.exit", NUMBER, SHARE.scale, "the bundle's threshold below which an alert ends",
           lambda r: r.model.exit if r.model else None, _NO_MODEL),
-        v("index", NUMBER, "0-1", "empathy index of the session so far",
-          lambda r: r.empathy.index if r.empathy else None, _NO_EXCHANGE),
-        v("index_recent", NUMBER, "0-1", "empathy index of the latest exchanges",
-          lambda r: r.empathy.recent if r.empathy else None, _NO_EXCHANGE),
-        v("index_percentile", NUMBER, "0-100", "share of the reference with a lower index",
-          lambda r: r.empathy.percentile if r.empathy else None, _NO_EXCHANGE),
-        v("opportunities", COUNT, "turns", "empathic opportunities so far",
+        v("index_recent", NUMBER, SHARE.scale, "empathy index of the latest exchanges",
+          lambda r: r.empathy.recent if r.empathy else None, NO_EXCHANGE),
+        v("opportunities", COUNT, TURNS.scale, "empathic opportunities so far",
           lambda r: r.empathy.opportunities if r.empathy else 0, digits=0),
-        v("missed_opportunities", COUNT, "turns", "opportunities without an empathic answer",
+        v("missed_opportunities", COUNT, TURNS.scale, "opportunities without an empathic answer",
           lambda r: r.empathy.opportunities - r.empathy.met if r.empathy else 0, digits=0),
-        v("answered_share", NUMBER, "0-1", "share of answered opportunities",
-          lambda r: r.empathy.answered_share if r.empathy else None, "before an opportunity"),
-        v("empathy.recent", NUMBER, "0-6",
+        v("empathy.recent", NUMBER, LEVELS.scale,
           f"mean expected total of the levels over the last {RECENT} counsellor turns",
           _recent_empathy, _FEW),
-        v("empathy.earlier", NUMBER, "0-6", "the same mean over all counsellor turns before those",
-          _earlier_empathy, _FEW),
+        v("empathy.earlier", NUMBER, LEVELS.scale,
+          "the same mean over all counsellor turns before those", _earlier_empathy, _FEW),
         v("empathy.drop", NUMBER, "-6 to 6", "empathy.earlier minus empathy.recent", _drop, _FEW),
-        v("empathy.mean", NUMBER, "0-6", "the same mean over the whole session",
-          _of_summary("empathy_total_mean"), _NO_TURN),
-        v("turns", COUNT, "turns", "turns scored so far, of both sides",
+        v("turns", COUNT, TURNS.scale, "turns scored so far, of both sides",
           lambda r: r.aggregates.turns, digits=0),
-        v("counsellor_turns", COUNT, "turns", "counsellor turns scored so far",
+        v("counsellor_turns", COUNT, TURNS.scale, "counsellor turns scored so far",
           lambda r: r.aggregates.counsellor.turns, digits=0),
-        v("client_turns", COUNT, "turns", "client turns scored so far",
+        v("client_turns", COUNT, TURNS.scale, "client turns scored so far",
           lambda r: r.aggregates.client.turns, digits=0),
-        v("late_turns", COUNT, "turns", "turns that arrived after their gap was given up",
+        v("late_turns", COUNT, TURNS.scale, "turns that arrived after their gap was given up",
           lambda r: r.aggregates.late_turns, digits=0),
         v("seconds", NUMBER, "s", "since the first scored turn, in event time",
           lambda r: _seconds(r.watch.opened_at, r.clock), "before the first turn", 0),
@@ -324,24 +353,24 @@ def _variables() -> list[Variable]:
         v("answer_seconds", NUMBER, "s", "waiting time before the latest counsellor turn",
           lambda r: r.watch.answered_after,
           "until the counsellor has answered a client turn", 0),
-        v("waiting_distress", NUMBER, "0-1",
+        v("waiting_distress", NUMBER, SHARE.scale,
           "highest probability that a client turn without an answer is worded in distress",
           lambda r: r.watch.distress,
           "unless the client waits, or without the bundle's distress probe"),
         v("has_waiting_distress", FLAG, "", "whether waiting_distress is present",
           lambda r: r.watch.distress is not None),
-        v("crisis_language", NUMBER, "0-1",
+        v("crisis_language", NUMBER, SHARE.scale,
           "crisis language in the latest turn: 1 with a phrase of the list, else the value of the "
           "bundle's crisis probe, which counts from 0.5",
           lambda r: r.watch.crisis,
           "unless the latest turn is the client's, or without phrase and probe"),
-        v("client_turns_since_crisis", COUNT, "turns",
+        v("client_turns_since_crisis", COUNT, TURNS.scale,
           "client turns after the latest one with crisis language",
           lambda r: r.watch.since_crisis, "before crisis language", 0),
-        v("client.satisfaction", NUMBER, "0-1",
+        v("client.satisfaction", NUMBER, SHARE.scale,
           "probability that the latest client turn is from a session the client rated well",
           _satisfaction, _NO_CLIENT),
-        v("turn.total", COUNT, "0-6", "total of the levels of this counsellor turn", _total,
+        v("turn.total", COUNT, LEVELS.scale, "total of the levels of this counsellor turn", _total,
           _NOT_COUNSELLOR, 0),
         v("domain", WORD, "", "of the session; empty if unknown",
           lambda r: r.facts.domain or ""),
@@ -352,40 +381,25 @@ def _variables() -> list[Variable]:
     ]  # fmt: skip
     for label in CLIENT_TALK:
         says = f"probability that the latest client turn is {label} talk"
-        found.append(v(f"client.{label}", NUMBER, "0-1", says, _talk(label), _NO_CLIENT))
+        found.append(v(f"client.{label}", NUMBER, SHARE.scale, says, _talk(label), _NO_CLIENT))
     for i, name in enumerate(MECHANISMS):
         words = name.replace("_", " ")
         found += [
-            v(f"turn.{name}", COUNT, "0-2", f"level of {words} of this counsellor turn",
+            v(f"turn.{name}", COUNT, LEVEL.scale, f"level of {words} of this counsellor turn",
               _level(i), _NOT_COUNSELLOR, 0),
-            v(f"{name}.mean", NUMBER, "0-2", f"mean level of {words}",
-              _mechanism(name, "mean"), _NO_TURN),
-            v(f"{name}.recent", NUMBER, "0-2", f"the same over the last {RECENT} turns",
-              _mechanism(name, "recent_mean"), _NO_TURN),
-            v(f"{name}.share", NUMBER, "0-1", f"share of counsellor turns with {words}",
-              _mechanism(name, "share"), _NO_TURN),
         ]  # fmt: skip
     for name in PERCEIVED:
         says = f"probability that a listener would report {name} for this counsellor turn"
-        found.append(v(f"perceived.{name}", NUMBER, "0-1", says, _perceived(name), _NOT_COUNSELLOR))
-    for name, unit, says in (
-        ("talk_share", "0-1", "the counsellor's share of the words"),
-        ("questions_per_turn", "0-1", "questions per counsellor turn"),
-        ("reflections_per_turn", "0-1", "reflections per counsellor turn"),
-        ("open_question_share", "0-1", "share of open questions among the questions"),
-        ("complex_reflection_share", "0-1", "share of complex among the reflections"),
-        ("reflection_to_question", "ratio", "reflections per question"),
-        ("words_per_turn", "words", "length of a counsellor turn"),
-    ):
-        found.append(v(name, NUMBER, unit, says, _of_summary(name), _NO_DENOMINATOR))
+        read = _perceived(name)
+        found.append(v(f"perceived.{name}", NUMBER, SHARE.scale, says, read, _NOT_COUNSELLOR))
     for name in OUTCOMES:
         says = f"predicted risk of the outcome {name}"
-        found.append(v(f"outcome.{name}", NUMBER, "0-1", says, _outcome(name), _NO_OUTCOME))
+        found.append(v(f"outcome.{name}", NUMBER, SHARE.scale, says, _outcome(name), _NO_OUTCOME))
     for scope in ("channel", "counsellor"):
         for measure, unit, says in (
-            ("risk", "0-1", "its sessions' last risk"),
-            ("empathy", "0-6", "empathy.mean of its sessions"),
-            ("index", "0-1", "the index of its sessions"),
+            ("risk", SHARE.scale, "its sessions' last risk"),
+            ("empathy", LEVELS.scale, "empathy.mean of its sessions"),
+            ("index", SHARE.scale, "the index of its sessions"),
         ):
             name, gone = f"baseline.{scope}.{measure}", f"without a baseline of the {scope}"
             found += [

@@ -287,16 +287,9 @@ class Session:
     def score(self, status: SessionStatus | None = None) -> SessionScore:
         """The session's aggregates as a message; ``status`` overrides the session's own."""
         state = self.state
-        measures = state.aggregates.measures()
         found = self._empathy_so_far(state.facts)
         return SessionScore(
-            counsellor_turns=measures.counsellor_turns,
-            mechanisms=measures.mechanisms,
-            empathy_total_mean=measures.empathy_total_mean,
-            talk_share=measures.talk_share,
-            reflection_to_question=measures.reflection_to_question,
-            complex_reflection_share=measures.complex_reflection_share,
-            open_question_share=measures.open_question_share,
+            **structs.asdict(state.aggregates.measures()),
             session_id=state.session_id,
             bundle=self._env.bundle_id,
             status=status or self.status,

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from stream_app.analytics.views.columns import Kind
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures.catalogue import Use, used
 from stream_app.core.measures.heads import Dimension, Head, HeadKind
 from stream_app.core.session.restrictions import NOTHING, Outputs
 from stream_app.store.sessions.sessions import SessionCard
@@ -71,29 +72,9 @@ SESSIONS: Final = [
         ),
         ("withheld_turns", _INTEGER, "Turns not scored for lack of consent"),
         ("unscored_turns", _INTEGER, "Turns not scored for their language"),
-        ("low_empathy_risk", _NUMBER, "0-1"),
-        ("empathy_index", _NUMBER, "0-1"),
-        (
-            "empathy_percentile",
-            _NUMBER,
-            "0-100, share of the reference with a lower index",
-        ),
-        ("answered_share", _NUMBER, "0-1, of the empathic opportunities"),
-        ("empathy_total_mean", _NUMBER, "0-6, mean over counsellor turns"),
-        ("talk_share", _NUMBER, "0-1, the counsellor's share of the words"),
-        ("reflection_to_question", _NUMBER, "Reflections per question"),
-        ("complex_reflection_share", _NUMBER, "0-1, of reflections"),
-        ("open_question_share", _NUMBER, "0-1, of questions"),
     ),
-    *[
-        Column(f"{mechanism}_{part}", _NUMBER, meaning)
-        for mechanism in MECHANISMS
-        for part, meaning in (
-            ("mean", "0-2, mean level over counsellor turns"),
-            ("recent_mean", "0-2, mean level over the last five counsellor turns"),
-            ("share", "0-1, share of turns with a level above 0"),
-        )
-    ],
+    *(Column(each.name, _NUMBER, each.meaning) for each in used(Use.EXPORTS) if not each.part),
+    *(Column(each.name, _NUMBER, each.meaning) for each in used(Use.EXPORTS) if each.part),
     *columns_of(
         (
             "miti_volleys",

@@ -32,6 +32,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from stream_app.contracts.events import MAX_ID_CHARS
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures import catalogue
+from stream_app.core.measures.catalogue import Use
 from stream_app.core.measures.heads import PERCEIVED
 from stream_app.store.database.mechanism_means import MechanismMeans
 
@@ -266,20 +268,10 @@ session_scores = Table(
     Column("counsellor_turns", Integer, nullable=False),
     Column("late_turns", Integer, nullable=False),
     Column("withheld_turns", Integer, nullable=False),
-    Column("low_empathy_risk", Double),
-    Column("empathy_index", Double),
-    Column("empathy_low", Double),
-    Column("empathy_high", Double),
-    Column("empathy_percentile", Double),
-    Column("answered_share", Double),
+    *(Column(measure.name, Double) for measure in catalogue.columns()),
     Column("missed_opportunities", Json),
     Column("outcome_risks", Json),
     Column("mechanisms", MechanismMeans, nullable=False),
-    Column("empathy_total_mean", Double),
-    Column("talk_share", Double),
-    Column("reflection_to_question", Double),
-    Column("complex_reflection_share", Double),
-    Column("open_question_share", Double),
     Column("miti", OptionalJson),
     Column("unscored_turns", Integer, nullable=False, server_default="0"),
     Column("activity_hour", Integer),
@@ -832,23 +824,7 @@ rollup_marks = Table(
     Column("month", Date),
 )
 
-ROLLED_UP = (
-    "empathy_index",
-    "low_empathy_risk",
-    "answered_share",
-    "empathy_total",
-    "emotional_reactions",
-    "interpretations",
-    "explorations",
-    "talk_share",
-    "reflection_to_question",
-    "complex_reflection_share",
-    "open_question_share",
-    "engagement",
-    "understanding",
-    "sympathy",
-    "helpfulness",
-)
+ROLLED_UP = catalogue.short_names(Use.ROLL_UPS)
 """Measures of a session, in ten-thousandths: sums of integers do not depend on their order."""
 
 rollup_sessions = Table(

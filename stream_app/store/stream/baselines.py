@@ -16,6 +16,7 @@ from msgspec import Struct
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import SessionStatus
 from stream_app.core.measures.baselines import Baseline, Usual
+from stream_app.core.measures.catalogue import MEASURES
 from stream_app.store.database.tables import baselines, session_scores, sessions, turns
 from stream_app.store.stream.repository import Store
 
@@ -23,12 +24,7 @@ MIN_SESSIONS: Final = 20
 CHANNEL: Final = "channel"
 COUNSELLOR: Final = "counsellor"
 _ENDED: Final = (SessionStatus.CLOSED.value, SessionStatus.IDLE.value)
-_MEASURES: Final = {
-    "risk": "low_empathy_risk",
-    "empathy": "empathy_total_mean",
-    "index": "empathy_index",
-    "answered": "answered_share",
-}
+_MEASURES: Final = {each.usual: each.name for each in MEASURES if each.usual}
 
 
 class RefreshSummary(Struct, frozen=True):
@@ -98,10 +94,7 @@ def refresh(
     ended = (
         sa.select(
             session_scores.c.session_id,
-            session_scores.c.low_empathy_risk,
-            session_scores.c.empathy_total_mean,
-            session_scores.c.empathy_index,
-            session_scores.c.answered_share,
+            *(session_scores.c[column] for column in _MEASURES.values()),
         )
         .where(
             session_scores.c.bundle == bundle,

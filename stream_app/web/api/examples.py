@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from stream_app.core.measures.catalogue import Use, used
+
 _MECHANISM: Final = {"mean": 0.86, "recent_mean": 0.6, "share": 0.57}
 _LEVEL: Final = {
     "level": 1,
@@ -27,11 +29,8 @@ _SESSION: Final = {
     "late_turns": 0,
     "withheld_turns": 0,
     "unscored_turns": 0,
-    "low_empathy_risk": 0.61,
-    "empathy_index": 0.14,
+    **{measure.name: measure.example for measure in used(Use.EXPORTS) if not measure.part},
     "empathy_interval": [0.03, 0.25],
-    "empathy_percentile": 8.0,
-    "answered_share": 0.25,
     "missed_opportunities": [2, 4],
     "outcome_risks": {"chat_failed": 0.42},
     "mechanisms": {
@@ -39,11 +38,6 @@ _SESSION: Final = {
         "interpretations": _MECHANISM,
         "explorations": _MECHANISM,
     },
-    "empathy_total_mean": 2.6,
-    "talk_share": 0.44,
-    "reflection_to_question": 0.5,
-    "complex_reflection_share": 0.25,
-    "open_question_share": 0.67,
     "miti": {
         "turns": 16,
         "volleys": 14,

@@ -21,7 +21,7 @@ _SOON: Final = "an answer without a long wait"
 _READ: Final = "that somebody reads these words now"
 _FEELING: Final = "words that show the feeling was understood, or a question about it"
 _TROUBLE: Final = "words that acknowledge the trouble, besides the answer itself"
-_EMPATHY: Final = ("risk", "index", "empathy.")
+_EMPATHY: Final = ("low_empathy_risk", "risk", "index", "empathy_", "empathy.")
 """What the variables of a rule about empathy begin with."""
 
 Quotes = Mapping[str, Sequence[ExchangeRead]]

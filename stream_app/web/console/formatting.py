@@ -3,13 +3,12 @@
 from typing import Final
 
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures.catalogue import titles
 from stream_app.core.measures.heads import badge_of, title_of
 from stream_app.core.measures.perceived import Validity
 
 _MEASURES: Final = {
-    "reflection_to_question": "Reflections to questions",
-    "complex_reflection_share": "Complex reflections",
-    "open_question_share": "Open questions",
+    **titles(),
     "first_answer": "Time to the first answer",
     "looked_at": "Sessions that somebody read",
     "acknowledge_minutes": "Time to acknowledge an alert",

@@ -357,7 +357,7 @@ def test_a_session_shows_its_index_and_missed_opportunities(as_: As, filled: Sto
     assert f"Opportunities answered {round(100 * (score.answered_share or 0))} %" in summary
     assert score.missed_opportunities
     latest = ", ".join(f"turn {seq}" for seq in score.missed_opportunities[-5:])
-    assert f"missed: {latest}" in summary
+    assert f"Opportunities missed {latest}" in summary
     assert f'href="#turn-{score.missed_opportunities[-1]}"' in page
 
 

@@ -10,7 +10,8 @@ from stream_app.analytics.questions.marked_days import MarkedDay
 from stream_app.analytics.questions.result import Curve
 from stream_app.analytics.questions.shown_curves import MONTHS, SESSIONS, WEEKS
 from stream_app.analytics.views.columns import Kind
-from stream_app.contracts.scores import MECHANISMS
+from stream_app.contracts.scores import MECHANISMS, TOTAL
+from stream_app.core.measures.catalogue import MEASURES
 from stream_app.findings import agreement
 from stream_app.findings.agreement import Sides
 from stream_app.findings.exports.columns import Column, Row
@@ -19,7 +20,9 @@ from stream_app.web.console.formatting import plain, sentence
 from stream_app.web.console.plots import band_chart
 from stream_app.web.console.plots.band_chart import Mark
 
-OF_MECHANISMS: Final = ("empathy_index", "empathy_total", "low_empathy_risk", "answered_share")
+OF_MECHANISMS: Final = frozenset(
+    each.short for each in MEASURES if each.of_exchanges or each.mean_of == TOTAL
+)
 """Measures computed from the mechanisms: their agreement is that of the mechanisms."""
 HIDDEN: Final = "hidden"
 WHY: Final = {HIDDEN: "too few people"}

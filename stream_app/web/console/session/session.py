@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
 from stream_app.contracts.scores import MECHANISMS, AlertState, SessionStatus
+from stream_app.core.measures.catalogue import SHARE, Measure, Use, used
 from stream_app.core.measures.heads import badge_of, title_of
 from stream_app.findings import agreement
 from stream_app.findings.feedback import loading
@@ -36,7 +37,7 @@ from stream_app.store.sessions.transcripts import TurnRead
 from stream_app.store.work import disputes, ratings
 from stream_app.web.console import alert_evidence
 from stream_app.web.console.counsellor_names import names_for
-from stream_app.web.console.formatting import duration
+from stream_app.web.console.formatting import duration, number
 from stream_app.web.console.plots.charts import AlertLane, risk_curve
 from stream_app.web.console.rendering import live_address, render
 from stream_app.web.console.session import evidence, interventions, looking, reviews
@@ -134,6 +135,18 @@ class SessionView:
     def closing(self) -> float | None:
         """The risk at the session's end; None before it."""
         return self.card.low_empathy_risk if self.card.status is SessionStatus.CLOSED else None
+
+    @property
+    def measures(self) -> list[tuple[Measure, str]]:
+        """The measures of the list, formatted; without those that the MITI's table has."""
+        of_miti = self.card.miti.measures if self.card.miti else ()
+        found = [each for each in used(Use.PAGE) if each.name not in of_miti]
+        values = [(each, getattr(self.card, each.name)) for each in found]
+        return [
+            (each, f"{100 * value:.0f} %" if each.unit == SHARE else number(value))
+            for each, value in values
+            if value is not None
+        ]
 
     @property
     def marked(self) -> list[tuple[str, str]]:
