@@ -1,7 +1,10 @@
 """Files of scorecards: the shipped one, every kind of error, and answers filled from measures."""
 
+from pathlib import Path
+
 import pytest
 
+from stream_app.core.measures.catalogue import Use, table
 from stream_app.core.rules.scorecards import ScorecardFileError, asked, pack, parse, unpack
 from stream_app.settings import DEFAULT_SCORECARDS
 
@@ -53,7 +56,11 @@ def test_measures_fill_answers(measures: dict[str, float], answers: dict[str, in
         ("[no, partly, yes]", "[only]", "Expected `array` of length >= 2"),
         ("[no, partly, yes]", "[a, a, b]", "short, asking: the scale names a step twice"),
         ("[no, partly, yes]", "[a, b]", "a scale of 2 steps needs 1 limits in `from.steps`, not 2"),
-        ("explorations", "exploration", "unknown measure `exploration`; known are low_empathy_risk"),
+        (
+            "explorations",
+            "exploration",
+            "unknown measure `exploration`; known are low_empathy_risk",
+        ),
         ("[0.5, 1]", "[1, 1]", "`from.steps` must rise or fall"),
         ("name: room", "name: asking", "short: the name `asking` is used 2 times"),
         ("name: room", "name: Room", "`Room`: a name consists of lower-case letters"),
@@ -88,3 +95,8 @@ def test_asked_questions_are_put_once_and_survive_storing() -> None:
     assert [each.name for each in asked(cards)] == ["room"]
     assert asked({"short": unpack(pack(cards["short"]))}) == asked(cards)
     assert asked(parse(FILE.encode(), "f")) == []
+
+
+def test_the_documented_measures_are_those_of_the_catalogue() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reviews.md").read_text("utf-8")
+    assert table(Use.SCORECARDS) in text, "paste `catalogue.table(Use.SCORECARDS)`"

@@ -135,7 +135,7 @@ def simulate(world: World) -> Platform:
     turns = _turns(world, sessions, mean, draw)
     sessions = _aggregates(world, sessions, turns, person, draw)
     frames = Frames(
-        sessions=sessions[[*SESSION_COLUMNS, f"{RISK}dissatisfied"]],
+        sessions=sessions.reindex(columns=[*SESSION_COLUMNS, f"{RISK}dissatisfied"]),
         turns=_with_clients(turns, sessions, draw),
         alerts=_alerts(world, sessions, draw),
         outcomes=_outcomes(world, sessions, turns, draw),

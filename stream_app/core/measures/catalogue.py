@@ -331,6 +331,12 @@ def units(*places: Use) -> dict[str, str]:
     return {each.short: each.unit.label for each in used(*places)}
 
 
+def table(place: Use) -> str:
+    """The measures of a place as a Markdown table of the documents."""
+    rows = [f"| `{each.short}` | {each.meaning} |" for each in used(place)]
+    return "\n".join(["| measure | range and meaning |", "| --- | --- |", *rows])
+
+
 def titles(measures: Iterable[Measure] = MEASURES) -> dict[str, str]:
     """Titles by name, and by the name in roll-ups."""
     found = list(measures)
