@@ -30,12 +30,12 @@ def rules_of(*texts: str) -> RuleSet:
 def risk_text(enter: float, leave: float, turns: int = 2, cooldown: int = 5) -> str:
     """The shipped risk rule with other thresholds, without its evidence."""
     return rule_text(
-        summary="The risk is {risk}.",
-        when=f"risk >= {float(enter)}",
-        clear=f"risk < {float(leave)}",
+        summary="The risk is {low_empathy_risk}.",
+        when=f"low_empathy_risk >= {float(enter)}",
+        clear=f"low_empathy_risk < {float(leave)}",
         for_=f"{turns} turns",
         cooldown=f"{cooldown} turns",
-        value="risk",
+        value="low_empathy_risk",
         threshold=float(enter),
     )
 

@@ -132,7 +132,7 @@ def test_a_team_without_supervisors_is_an_error(store: Store) -> None:
 def test_scorecards_are_checked(tmp_path: Path, log_settings_kept: object) -> None:
     checked = CliRunner().invoke(app, ["scorecards", "check", str(DEFAULT_SCORECARDS)])
     assert checked.exit_code == 0, checked.exception
-    assert "warmth (weight 2, from emotional_reactions): hardly / in places" in checked.output
+    assert "warmth (weight 2, from emotional_reactions_mean): hardly / in places" in checked.output
     bad = tmp_path / "bad.yaml"
     bad.write_text("version: 1\nscorecards: []\n")
     failed = CliRunner().invoke(app, ["scorecards", "check", str(bad)])

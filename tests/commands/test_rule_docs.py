@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 
 from stream_app.commands.rules.rules import variables
+from stream_app.core.measures.catalogue import MEASURES, Use
 from stream_app.core.rules.rule_file import parse
 from tests.rule_texts import HEAD
 
-TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text("utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "rules.md").read_text("utf-8")
 
 
 def test_the_table_of_variables_is_the_catalogue() -> None:
@@ -23,4 +25,15 @@ def test_the_documented_examples_are_valid() -> None:
 
 
 def test_the_documented_error_messages_are_the_real_ones() -> None:
-    assert "there is no variable or function `riks`; is `risk` meant?" in TEXT
+    assert (
+        "there is no variable or function `low_empathy_riks`; is `low_empathy_risk` meant?" in TEXT
+    )
+
+
+def test_old_names_of_measures_are_documented() -> None:
+    text = (DOCS / "upgrading.md").read_text("utf-8")
+    for each in MEASURES:
+        in_cards = each.mean_of if Use.SCORECARDS in each.uses else ""
+        old = " | ".join(f"`{name}`" if name else "" for name in (each.old_rule, in_cards))
+        row = f"| `{each.name}` | {old} |"
+        assert (row in text) is bool(each.old_rule or in_cards), row

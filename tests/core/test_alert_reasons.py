@@ -40,7 +40,7 @@ WAITING = {"waiting": 1.0, "waiting_distress": 0.93, "waiting_seconds": 0.0}
         ),
         ("silence", AlertState.INACTIVE, {"waiting": 0.0}, "The condition did not last."),
         ("low", AlertState.PENDING, {"risk": 0.61}, "Little empathy lately (risk 0.61)."),
-        ("low", AlertState.RESOLVED, {"risk": 0.2}, "Cleared: risk 0.20."),
+        ("low", AlertState.RESOLVED, {"risk": 0.2}, "Cleared: low-empathy risk 0.20."),
     ],
 )
 def test_reason(rule: str, to: AlertState, shown: dict[str, float], words: str) -> None:

@@ -13,6 +13,7 @@ from stream_app.core.measures.exchanges import MILLION, Exchanges
 from stream_app.core.measures.watch import Facts, Watch
 from stream_app.core.rules.alerts import AlertStatus, Moment, abandon, close, fire_overdue, observe
 from stream_app.core.rules.rules import Rule
+from stream_app.core.rules.variable_words import present
 from stream_app.core.rules.variables import Reading
 from tests.fakes import START, FakeScorer
 from tests.rule_texts import risk_rules, rule_text, rules_of
@@ -52,6 +53,12 @@ def states(rule: Rule, values: list[float | None]) -> list[str]:
 
 def test_a_persistent_high_risk_fires_after_the_pending_turns() -> None:
     assert states(RULE, [0.8, 0.8, 0.8]) == ["pending", "firing", "firing"]
+
+
+def test_values_have_the_names_of_earlier_releases_too() -> None:
+    _, found = seen(RULE, [0.8])
+    assert found[0].values == {"low_empathy_risk": 0.8, "risk": 0.8}
+    assert present(found[0].values) == {"low_empathy_risk": 0.8}
 
 
 def test_a_rule_may_require_more_turns() -> None:
@@ -133,7 +140,8 @@ def test_a_transition_has_rule_reason_and_turn() -> None:
     [alert] = observe(RULE, status, reading(0.8), moment(5))
     assert (alert.previous, alert.state) == (AlertState.PENDING, AlertState.FIRING)
     assert (alert.value, alert.threshold, alert.seq, alert.episode) == (0.8, 0.7, 5, 1)
-    assert (alert.turns, alert.values, alert.severity) == ([3, 5], {"risk": 0.8}, Severity.WARNING)
+    assert (alert.turns, alert.severity) == ([3, 5], Severity.WARNING)
+    assert alert.values == {"low_empathy_risk": 0.8, "risk": 0.8}
     assert alert.reason == "The risk is 0.80."
 
 

@@ -13,7 +13,8 @@ from stream_app.core.measures.watch import Facts, Watch
 from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.core.rules import conditions
-from stream_app.core.rules.variables import CATALOGUE, Kind, Reading
+from stream_app.core.rules.variable_words import in_words
+from stream_app.core.rules.variables import CATALOGUE, OLD_NAMES, Kind, Reading
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.session_state import Versioned
 from tests.fakes import START, FakeScorer, received, turn
@@ -81,6 +82,13 @@ def test_every_variable_can_be_used_in_an_expression(name: str) -> None:
     assert compiled.names == (name,)
     found = conditions.holds(compiled, LONG)
     assert (found is None) is (LONG.value(name) is None)
+
+
+@pytest.mark.parametrize(("now", "old"), OLD_NAMES.items())
+def test_names_of_earlier_releases_are_names_of_the_same(now: str, old: str) -> None:
+    assert value(old, LONG) == value(now, LONG) is not None
+    assert value(old, EMPTY) is value(now, EMPTY) is None
+    assert in_words(old) == in_words(now)
 
 
 def test_an_absent_variable_makes_the_condition_unknown_unless_irrelevant() -> None:

@@ -109,7 +109,7 @@ def test_all_errors_are_reported_at_once_in_line_order() -> None:
         *(f"r.yaml:{line}" for line in (3, 4, 5, 6, 7, 8, 14, 15, 16, 17))
     ]
     assert "unknown key `sumary`" in found[1]
-    assert "is `risk` meant?" in found[4]
+    assert "is `low_empathy_risk` meant?" in found[4]
     assert "column 9" in found[6]
     assert "a number is written 3.0, a count 3" in found[6]
 

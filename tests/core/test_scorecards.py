@@ -18,7 +18,7 @@ scorecards:
         question: Did they ask?
         scale: [no, partly, yes]
         weight: 3
-        from: {measure: explorations, steps: [0.5, 1]}
+        from: {measure: explorations_mean, steps: [0.5, 1]}
       - name: room
         question: Was there room?
         scale: ["little", "some", "ample"]
@@ -36,9 +36,9 @@ def test_the_shipped_file_is_valid_and_survives_storing() -> None:
     ("measures", "answers"),
     [
         ({}, {}),
-        ({"explorations": 0.49, "talk_share": 0.9}, {"asking": 0, "room": 0}),
-        ({"explorations": 0.5, "talk_share": 0.7}, {"asking": 1, "room": 1}),
-        ({"explorations": 2.0, "talk_share": 0.5}, {"asking": 2, "room": 2}),
+        ({"explorations_mean": 0.49, "talk_share": 0.9}, {"asking": 0, "room": 0}),
+        ({"explorations_mean": 0.5, "talk_share": 0.7}, {"asking": 1, "room": 1}),
+        ({"explorations_mean": 2.0, "talk_share": 0.5}, {"asking": 2, "room": 2}),
         ({"talk_share": 0.6}, {"room": 1}),
     ],
 )
@@ -57,7 +57,7 @@ def test_measures_fill_answers(measures: dict[str, float], answers: dict[str, in
         ("[no, partly, yes]", "[a, a, b]", "short, asking: the scale names a step twice"),
         ("[no, partly, yes]", "[a, b]", "a scale of 2 steps needs 1 limits in `from.steps`, not 2"),
         (
-            "explorations",
+            "explorations_mean",
             "exploration",
             "unknown measure `exploration`; known are low_empathy_risk",
         ),
@@ -95,6 +95,14 @@ def test_asked_questions_are_put_once_and_survive_storing() -> None:
     assert [each.name for each in asked(cards)] == ["room"]
     assert asked({"short": unpack(pack(cards["short"]))}) == asked(cards)
     assert asked(parse(FILE.encode(), "f")) == []
+
+
+def test_measures_may_have_names_of_earlier_releases() -> None:
+    card = parse(FILE.replace("explorations_mean", "explorations").encode(), "s.yaml")["short"]
+    assert card == parse(FILE.encode(), "s.yaml")["short"]
+    stored = pack(card)
+    stored["criteria"][0]["from"]["measure"] = "explorations"
+    assert unpack(stored) == card
 
 
 def test_the_documented_measures_are_those_of_the_catalogue() -> None:

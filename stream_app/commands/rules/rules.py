@@ -7,7 +7,7 @@ from rich.table import Table
 
 from stream_app.commands.rules.rule_backtest import Backtest
 from stream_app.core.rules.rules import Duration, RuleSet
-from stream_app.core.rules.variables import CATALOGUE, Catalogue
+from stream_app.core.rules.variables import CATALOGUE, OLD_NAMES, Catalogue
 
 
 def show(rules: RuleSet, console: Console) -> None:
@@ -74,11 +74,11 @@ def report(backtest: Backtest, rules: RuleSet, console: Console, low: float, goo
 def variables(catalogue: Catalogue = CATALOGUE) -> str:
     """Format a catalogue of variables as the Markdown table of docs/rules.md."""
     lines = ["| variable | type | unit | meaning | absent |", "| --- | --- | --- | --- | --- |"]
-    old = {each.now: each.name for each in catalogue.values() if each.now}
     for found in catalogue.values():
         if found.now:
             continue
-        says = f"{found.says}; was `{old[found.name]}`" if found.name in old else found.says
+        old = OLD_NAMES.get(found.name)
+        says = f"{found.says}; was `{old}`" if old else found.says
         cells = (f"`{found.name}`", found.kind.value, found.unit, says, found.absent)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

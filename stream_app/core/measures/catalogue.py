@@ -100,10 +100,8 @@ class Measure(Struct, frozen=True, kw_only=True):
     """Whether it rests on the exchanges of the counsellor who speaks."""
     beside: str = ""
     """Words after the value on the session page."""
-    rule: str = ""
-    """Its name in rules, where that is not ``name``."""
     old_rule: str = ""
-    """A name that rules of earlier releases have."""
+    """Its name in rules of earlier releases."""
     usual: str = ""
     """Its name in the table of baselines, if it has a baseline."""
     example: float = 0.0
@@ -125,14 +123,9 @@ class Measure(Struct, frozen=True, kw_only=True):
         return self.unit.told(self.about)
 
     @property
-    def variable(self) -> str:
-        """Its name in rules."""
-        return self.rule or self.name
-
-    @property
     def variables(self) -> tuple[str, ...]:
         """Its names in rules, the old one too."""
-        return (self.variable, self.old_rule) if self.old_rule else (self.variable,)
+        return (self.name, self.old_rule) if self.old_rule else (self.name,)
 
 
 _SHOWN: Final = frozenset({Use.TABLE, Use.EXPORTS, Use.RULES})
@@ -155,7 +148,7 @@ def _of_mechanism(mechanism: str) -> Iterator[Measure]:
         uses=_ROLLED_UP | _COMPARED,
         mean_of=mechanism,
         part="mean",
-        rule=f"{mechanism}.mean",
+        old_rule=f"{mechanism}.mean",
     )
     yield Measure(
         name=f"{mechanism}_recent_mean",
@@ -165,7 +158,7 @@ def _of_mechanism(mechanism: str) -> Iterator[Measure]:
         absent=_NO_TURN,
         uses=_SHOWN,
         part="recent_mean",
-        rule=f"{mechanism}.recent",
+        old_rule=f"{mechanism}.recent",
     )
     yield Measure(
         name=f"{mechanism}_share",
@@ -175,7 +168,7 @@ def _of_mechanism(mechanism: str) -> Iterator[Measure]:
         absent=_NO_TURN,
         uses=_SHOWN,
         part="share",
-        rule=f"{mechanism}.share",
+        old_rule=f"{mechanism}.share",
     )
 
 
@@ -309,6 +302,7 @@ def _of_sessions() -> Iterator[Measure]:
 
 MEASURES: Final = tuple(_of_sessions())
 """The measures of a session, in the order of all tables and lists."""
+_NOW: Final = {each.mean_of: each.name for each in MEASURES if each.mean_of}
 
 
 def used(*places: Use) -> Iterator[Measure]:
@@ -319,6 +313,20 @@ def used(*places: Use) -> Iterator[Measure]:
 def columns() -> Iterator[Measure]:
     """The measures that have a column of their own in the table of session scores."""
     return (each for each in used(Use.TABLE) if not each.part)
+
+
+def names(*places: Use) -> tuple[str, ...]:
+    """Names of the measures that are used in all these places."""
+    return tuple(each.name for each in used(*places))
+
+
+def now(name: str) -> str:
+    """The name of a measure, which earlier releases may have named otherwise.
+
+    >>> now("explorations"), now("explorations_mean")
+    ('explorations_mean', 'explorations_mean')
+    """
+    return _NOW.get(name, name)
 
 
 def short_names(*places: Use) -> tuple[str, ...]:
@@ -333,7 +341,7 @@ def units(*places: Use) -> dict[str, str]:
 
 def table(place: Use) -> str:
     """The measures of a place as a Markdown table of the documents."""
-    rows = [f"| `{each.short}` | {each.meaning} |" for each in used(place)]
+    rows = [f"| `{each.name}` | {each.meaning} |" for each in used(place)]
     return "\n".join(["| measure | range and meaning |", "| --- | --- |", *rows])
 
 

@@ -13,6 +13,7 @@ event time.
 """
 
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final
@@ -23,7 +24,7 @@ from stream_app.contracts.scores import Alert, AlertState, Severity
 from stream_app.core.rules.alert_reasons import RULE_GONE, reason
 from stream_app.core.rules.conditions import evaluate, holds
 from stream_app.core.rules.rules import SEEN, Rule
-from stream_app.core.rules.variables import Reading
+from stream_app.core.rules.variables import OLD_NAMES, Reading
 
 ALERT_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:alert")
 EPISODE_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:rapport:alert-episode")
@@ -241,7 +242,7 @@ def _move(
         reason=reason(rule, to, moment.cause.value, value, threshold, shown, words),
         value=value,
         threshold=threshold,
-        values={name: round(found, DIGITS) for name, found in shown.items()},
+        values=_values(shown),
         turns=list(seen.turns if seen else status.held),
         rules_digest=moment.digest,
         protocol=rule.protocol,
@@ -249,3 +250,10 @@ def _move(
     if to in (AlertState.INACTIVE, AlertState.RESOLVED):
         status.held = []
     return alert
+
+
+def _values(shown: Mapping[str, float]) -> dict[str, float]:
+    """The values, also under names of earlier releases."""
+    found = {name: round(value, DIGITS) for name, value in shown.items()}
+    old = {OLD_NAMES[name]: value for name, value in found.items() if name in OLD_NAMES}
+    return {**found, **old}

@@ -251,4 +251,4 @@ def _nearest(name: str, catalogue: Catalogue) -> str:
     import difflib  # noqa: PLC0415  # for messages only
 
     near = difflib.get_close_matches(name, catalogue, 1)
-    return f"; is `{near[0]}` meant?" if near else ""
+    return f"; is `{catalogue[near[0]].now or near[0]}` meant?" if near else ""

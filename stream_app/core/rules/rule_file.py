@@ -275,7 +275,7 @@ class _Fields:
             self._fault("summary", "`summary` has an unbalanced brace")
             return text, ()
         if re.search(r"\{[^{}]*[:![][^{}]*\}", text):
-            self._fault("summary", "`summary`: a placeholder contains only a name: {risk}")
+            self._fault("summary", "`summary`: a placeholder contains only a name: {turns}")
         for field in fields:
             if field not in (SEEN, "value", "threshold") and field not in self._catalogue:
                 self._fault("summary", f"`summary`: there is no variable `{field}`")

@@ -13,16 +13,16 @@ from itertools import pairwise
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from stream_app.core.measures.catalogue import Use, short_names
+from stream_app.core.measures.catalogue import Use, names, now
 from stream_app.errors import RapportError
 
 VERSION: Final = 1
-MEASURES: Final = short_names(Use.SCORECARDS)
-"""Measures of a session that can fill a criterion, named as in the roll-ups."""
+MEASURES: Final = names(Use.SCORECARDS)
+"""Measures of a session that can fill a criterion."""
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 Name = Annotated[str, Meta(min_length=1, max_length=50)]
 Words = Annotated[str, Meta(min_length=1, max_length=300)]
@@ -44,6 +44,9 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True):
 
     measure: str
     steps: Annotated[tuple[float, ...], Meta(min_length=1, max_length=9)]
+
+    def __post_init__(self) -> None:
+        structs.force_setattr(self, "measure", now(self.measure))
 
     def step(self, value: float) -> int:
         """The step of the scale that a value of the measure reaches.

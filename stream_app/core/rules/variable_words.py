@@ -1,27 +1,21 @@
 """Names and formatted values of rule variables, for people."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from stream_app.core.measures.catalogue import Use, used
-from stream_app.core.rules.variables import CATALOGUE, Kind
+from stream_app.core.rules.variables import CATALOGUE, OLD_NAMES, Kind
 
 _NAMES: Final = {
-    **{
-        each.variable: each.title[0].lower() + each.title[1:]
-        for each in used(Use.RULES)
-        if not each.part
-    },
+    **{each.name: each.title[0].lower() + each.title[1:] for each in used(Use.RULES)},
     "risk_rise": "rise of the risk",
     "bundle.enter": "threshold",
     "bundle.exit": "threshold for the end",
-    "index": "empathy index",
     "index_recent": "empathy index, latest exchanges",
-    "index_percentile": "percentile of the empathy index",
     "empathy.recent": "empathy, last five turns",
     "empathy.earlier": "empathy, turns before",
     "empathy.drop": "drop of empathy",
-    "empathy.mean": "empathy, whole session",
     "waiting": "the client waits",
     "waiting_seconds": "the client has waited",
     "answer_seconds": "the client had waited",
@@ -40,8 +34,10 @@ def in_words(name: str) -> str:
 
     >>> in_words("empathy.drop"), in_words("outcome.chat_failed")
     ('drop of empathy', 'predicted chat failed')
-    >>> in_words("emotional_reactions.recent"), in_words("turn.explorations")
+    >>> in_words("emotional_reactions_recent_mean"), in_words("turn.explorations")
     ('emotional reactions, last five turns', 'explorations of the turn')
+    >>> in_words("empathy_percentile"), in_words("index_percentile")
+    ('percentile of the empathy index', 'percentile of the empathy index')
     >>> in_words("expressed.warmth.strong"), in_words("client.mood.low.recent")
     ('strong (warmth)', 'low (mood), last five turns')
     >>> in_words("baseline.channel.risk_mean"), in_words("baseline.counsellor.empathy_sd")
@@ -49,6 +45,8 @@ def in_words(name: str) -> str:
     >>> in_words("intent.ask_contact"), in_words("intent.ask_contact.turns")
     ('intent ask contact', 'turns with ask contact')
     """
+    variable = CATALOGUE.get(name)
+    name = variable.now or name if variable else name
     words = _NAMES.get(name) or name.replace("_", " ")
     match words.split("."):
         case ["outcome", what]:
@@ -67,9 +65,17 @@ def in_words(name: str) -> str:
             words = f"usual {measure.removesuffix(' mean')} of the {whose}"
         case ["baseline", whose, measure]:
             words = f"spread of the {measure.removesuffix(' sd')} of the {whose}"
-        case [head, part] if part in _PARTS:
-            words = f"{head}, {_PARTS[part]}"
     return words.replace(".", " ")
+
+
+def present(values: Mapping[str, float]) -> dict[str, float]:
+    """Values of an alert without those that are there under the present name, too.
+
+    >>> present({"low_empathy_risk": 0.6, "risk": 0.6, "index": 0.2})
+    {'low_empathy_risk': 0.6, 'index': 0.2}
+    """
+    old = {OLD_NAMES.get(name) for name in values}
+    return {name: value for name, value in values.items() if name not in old}
 
 
 def is_flag(name: str) -> bool:
@@ -81,7 +87,7 @@ def is_flag(name: str) -> bool:
 def is_elapsed(name: str) -> bool:
     """Whether the variable is a time that keeps passing after it was read.
 
-    >>> is_elapsed("waiting_seconds"), is_elapsed("risk")
+    >>> is_elapsed("waiting_seconds"), is_elapsed("low_empathy_risk")
     (True, False)
     """
     variable = CATALOGUE.get(name)
@@ -91,9 +97,9 @@ def is_elapsed(name: str) -> bool:
 def scale(name: str) -> str:
     """The scale of a variable that is neither a share nor a probability; otherwise empty.
 
-    >>> scale("empathy.drop"), scale("waiting_seconds"), scale("index_percentile")
+    >>> scale("empathy.drop"), scale("waiting_seconds"), scale("empathy_percentile")
     ('−6 to 6', 's', '0–100')
-    >>> scale("risk"), scale("waiting"), scale("turns")
+    >>> scale("low_empathy_risk"), scale("waiting"), scale("turns")
     ('', '', '')
     """
     variable = CATALOGUE.get(name)
@@ -105,7 +111,7 @@ def scale(name: str) -> str:
 def told(name: str, value: float) -> str:
     """Format the value of a variable.
 
-    >>> told("risk", 0.3049), told("turns", 12.0), told("waiting", 0.0)
+    >>> told("talk_share", 0.3049), told("turns", 12.0), told("waiting", 0.0)
     ('0.30', '12', 'no')
     >>> told("intent.ask_contact", 0.75), told("intent.ask_contact.turns", 2.0)
     ('0.75', '2')

@@ -305,7 +305,7 @@ _FEW: Final = f"before {2 * RECENT} counsellor turns"
 def _of_measures() -> Iterator[Variable]:
     for measure in used(Use.RULES):
         found = Variable(
-            measure.variable, NUMBER, measure.unit.scale, measure.about, _measured(measure),
+            measure.name, NUMBER, measure.unit.scale, measure.about, _measured(measure),
             measure.absent, measure.digits,
         )  # fmt: skip
         yield found
@@ -398,7 +398,7 @@ def _variables() -> list[Variable]:
     for scope in ("channel", "counsellor"):
         for measure, unit, says in (
             ("risk", SHARE.scale, "its sessions' last risk"),
-            ("empathy", LEVELS.scale, "empathy.mean of its sessions"),
+            ("empathy", LEVELS.scale, "empathy_total_mean of its sessions"),
             ("index", SHARE.scale, "the index of its sessions"),
         ):
             name, gone = f"baseline.{scope}.{measure}", f"without a baseline of the {scope}"
@@ -416,3 +416,5 @@ def _variables() -> list[Variable]:
 Catalogue = Mapping[str, Variable]
 CATALOGUE: Final[Catalogue] = {variable.name: variable for variable in _variables()}
 """Variables of rules with any bundle; ``core.head_variables`` adds a bundle's own."""
+OLD_NAMES: Final = {each.now: each.name for each in CATALOGUE.values() if each.now}
+"""Names in rules and alerts of earlier releases, by the present ones."""

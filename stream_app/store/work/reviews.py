@@ -18,8 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from stream_app.contracts.scores import SessionStatus
-from stream_app.core.measures.catalogue import Use, used
-from stream_app.core.rules.scorecards import Scorecard, pack, unpack
+from stream_app.core.rules.scorecards import MEASURES, Scorecard, pack, unpack
 from stream_app.sealing.envelope import seal_text
 from stream_app.store.database.tables import (
     alerts,
@@ -370,8 +369,8 @@ def released_pairs(store: Store, scope: Scope) -> list[Pair]:
 def measures_of(card: SessionCard) -> dict[str, float]:
     """The measures of a session that can fill a scorecard, without unknown ones."""
     found = {
-        **{each.short: getattr(card, each.name, None) for each in used(Use.SCORECARDS)},
-        **{name: each.mean for name, each in card.mechanisms.items()},
+        **{name: getattr(card, name, None) for name in MEASURES},
+        **{f"{name}_mean": each.mean for name, each in card.mechanisms.items()},
     }
     return {name: float(value) for name, value in found.items() if value is not None}
 

@@ -114,7 +114,7 @@ _TRANSITION: Final = {
     "value": 0.61,
     "threshold": 0.55,
     "reason": "risk 0.61 is at or above 0.55, for 2 turns",
-    "values": {"risk": 0.61},
+    "values": {"low_empathy_risk": 0.61},
     "turns": [3, 5],
 }
 _ALERT: Final = {
@@ -134,7 +134,7 @@ _ALERT: Final = {
     "reason": "risk 0.61 is at or above 0.55, for 2 turns",
     "value": 0.61,
     "threshold": 0.55,
-    "values": {"risk": 0.61},
+    "values": {"low_empathy_risk": 0.61},
     "turns": [3, 5],
     "protocol": None,
     "judgement": "justified",

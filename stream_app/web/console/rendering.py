@@ -137,6 +137,7 @@ templates.env.filters.update(
     variable=variable_words.in_words,
     scale=variable_words.scale,
     elapsed=variable_words.is_elapsed,
+    present=variable_words.present,
     variable_value=lambda value, name: variable_words.told(name, value),
     clock=clock,
     day=day,

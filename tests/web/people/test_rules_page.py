@@ -32,7 +32,7 @@ from tests.web.people.test_pages import proper
 PASSWORD = "long enough to pass"
 NOW = HEAD + EAGER_TEXT
 NEVER = HEAD + risk_text(1.0, 1.0)
-BAD = NOW.replace('when: "risk', 'when: "riks')
+BAD = NOW.replace('when: "low_empathy_risk', 'when: "riks')
 World = Callable[..., "Console"]
 
 
