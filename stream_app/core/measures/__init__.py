@@ -4,6 +4,7 @@ __all__ = [
     "addressing",
     "aggregates",
     "baselines",
+    "catalogue",
     "crisis",
     "empathy",
     "empathy_words",
