@@ -284,7 +284,7 @@ def test_an_upgrade_finds_no_view_in_its_way_and_a_downgrade_takes_them(
     before = sa.inspect(store.engine).get_view_names()
     schema.upgrade(store, ROLE, bundles.DEFAULT_BUNDLE)
     assert sorted(sa.inspect(store.engine).get_view_names()) == sorted(before)
-    tables_schema.downgrade(store, "0015")
+    tables_schema.downgrade(store, "0010")
     assert sa.inspect(store.engine).get_view_names() == []
 
 

@@ -300,7 +300,7 @@ def test_existing_entries_are_chained_and_a_downgrade_restores_them(
     empty_url: str, opened: Opened
 ) -> None:
     store = opened(empty_url)
-    schema.upgrade(store, "0017")
+    schema.upgrade(store, "0010")
     with store.engine.begin() as connection:
         for number, (action, session, detail) in enumerate(
             [
@@ -330,7 +330,7 @@ def test_existing_entries_are_chained_and_a_downgrade_restores_them(
         ("s", None),
     ]
     assert [(e.session_id, e.detail) for e in reversed(audit.latest(store))] == expected
-    schema.downgrade(store, "0017")
+    schema.downgrade(store, "0010")
     with store.engine.connect() as connection:
         query = sa.text("SELECT session_id, detail FROM audit ORDER BY id")
         assert [tuple(row) for row in connection.execute(query)] == expected

@@ -110,12 +110,12 @@ def test_a_database_without_positions_adopts_the_brokers_offsets(
     store = opened(empty_url)
     schema.upgrade(store)
     prepare(store).commit(process([turn()]))
-    schema.downgrade(store, "0011")
+    schema.downgrade(store, "0010")
     schema.upgrade(store)
     assert begin(store, {T0: 50}).rewound == {}
     assert [row["next_offset"] for row in rows(store, tables.log_positions)] == [50]
     assert begin(store, {T0: 60, T1: 8}).rewound == {T0: 50}
-    schema.downgrade(store, "0011")
+    schema.downgrade(store, "0010")
     assert log_positions.ADOPT_OFFSETS not in {
         row["name"] for row in rows(store, tables.installation)
     }

@@ -41,7 +41,7 @@ def test_mechanisms_survive_the_migration_down_and_up(store: Store) -> None:
     store.commit(process([end(session_id="empty")]))
     before = rows(store, tables.session_scores)
     assert [bool(row["mechanisms"]) for row in before] == [False, True]
-    schema.downgrade(store, "0039")
+    schema.downgrade(store, "0010")
     with store.reading() as connection:
         query = "SELECT mechanisms FROM session_scores ORDER BY session_id"
         kept = sa.text(query).columns(mechanisms=sa.JSON)

@@ -58,6 +58,15 @@ def test_upgrade_of_the_newest_schema_changes_nothing(store: Store) -> None:
     assert len(rows(store, tables.turns)) == 1
 
 
+@pytest.mark.parametrize("revision", ["0011", "0044"])
+def test_a_schema_between_the_releases_is_refused_and_stays(store: Store, revision: str) -> None:
+    with store.transaction() as connection:
+        connection.execute(sa.text(f"UPDATE alembic_version SET version_num = '{revision}'"))
+    with pytest.raises(StoreError, match=rf"at {revision}, .* with commit [0-9a-f]{{8}} first"):
+        schema.upgrade(store)
+    assert schema.revisions(store)[0] == revision
+
+
 @pytest.mark.parametrize("use", [prepare, lambda store: store.commit(process([turn()]))])
 def test_missing_tables_are_reported_with_the_command_to_run(
     empty_url: str, opened: Opened, use: Callable[[Store], object]
@@ -219,7 +228,7 @@ VALUES (:name, :role, :team, '2026-01-05 10:00:00+00:00')
 
 def test_supervisors_without_a_team_keep_reading_all_teams(empty_url: str, opened: Opened) -> None:
     store = opened(empty_url)
-    schema.upgrade(store, "0015")
+    schema.upgrade(store, "0010")
     with store.engine.begin() as connection:
         for name, role, team in (
             ("pat", "supervisor", None),
@@ -249,30 +258,3 @@ def test_migrations_do_not_import_the_current_tables() -> None:
         )
     }
     assert not {item for item in imported if item[1].partition(".")[0] == "stream_app"}
-
-
-def test_scores_that_were_packed_are_unpacked_and_the_functions_go(store: Store) -> None:
-    """A stand-in for the packing of unreleased migrations: UTF-8 in place of their bytes."""
-    if store.engine.dialect.name != "postgresql":
-        pytest.skip("SQLite never packed")
-    store.commit(process([turn(seq) for seq in range(9)]))
-    before = rows(store, tables.turn_scores)
-    assert any(row["expressed"] for row in before)
-    schema.downgrade(store, "0043")
-    columns = ("expressed", "perceived", "client", "abstained")
-    with store.transaction() as connection:
-        connection.exec_driver_sql(
-            "CREATE FUNCTION rapport_json(packed bytea) RETURNS jsonb LANGUAGE sql "
-            "AS $$ SELECT convert_from(packed, 'UTF8')::jsonb $$"
-        )
-        for table in ("turn_scores", "shadow_scores"):
-            packed = ", ".join(
-                f"ALTER COLUMN {name} TYPE bytea USING convert_to({name}::text, 'UTF8')"
-                for name in columns
-            )
-            connection.exec_driver_sql(f"ALTER TABLE {table} {packed}")
-    schema.upgrade(store)
-    assert rows(store, tables.turn_scores) == before
-    with store.reading() as connection:
-        left = sa.text("SELECT count(*) FROM pg_proc WHERE proname LIKE 'rapport\\_%'")
-        assert connection.scalar(left) == 0

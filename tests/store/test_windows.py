@@ -23,7 +23,7 @@ from stream_app.sealing.envelope import seal
 from stream_app.store.database import tables
 from stream_app.store.keys.session_keys import place
 from stream_app.store.lifecycle import erasure, retention
-from stream_app.store.stream import schema, windows
+from stream_app.store.stream import windows
 from stream_app.store.stream.repository import Store
 from tests.core.test_whole_sessions import logs
 from tests.fakes import FakeScorer, received
@@ -243,19 +243,3 @@ def test_extreme_sessions_are_stored_and_read(log: list[bytes]) -> None:
         assert state == one.state
         one.slots, one.base = slots, base
     assert len(stored[windows.BASE]) < 4000
-
-
-def test_a_downgrade_moves_the_turns_back_into_the_states(store: Store) -> None:
-    states: dict[str, Versioned] = {}
-    events = [turn(seq, session_id=name) for name in ("a", "b") for seq in (*range(9), 11, 10)]
-    store.commit(process(events, states))
-    schema.downgrade(store, "0007")
-    query = sa.text("SELECT session_id, state FROM session_states")
-    with store.engine.connect() as connection:
-        found = {row.session_id: bytes(row.state) for row in connection.execute(query)}
-    for name, raw in found.items():
-        state, slots = windows.join_state(raw, {})
-        assert slots == {}
-        assert len(state.window.history) == 7
-        assert list(state.window.waiting) == [10, 11]
-        assert state == states[name].state

@@ -64,7 +64,12 @@ def fact_turn(dialect: Dialect, fields: Iterable[Field]) -> View:
                 "t.chars",
                 "Characters of the redacted text, also after the text was purged",
             ),
-            Column("words", _INTEGER, "t.words", "Words of the turn; null before migration 0017"),
+            Column(
+                "words",
+                _INTEGER,
+                "t.words",
+                "Words of the turn; null in turns that release 0.1 stored",
+            ),
             *plain(
                 "s",
                 ("late", _BOOLEAN, "Out of order, too late for its place"),

@@ -90,7 +90,7 @@ def parse_head(text: str) -> Head:
 
 
 def hash_of(previous: str, row: dict[str, Any]) -> str:
-    """The hash of an entry after ``previous``. Migration 0019 has a copy of this function."""
+    """The hash of an entry after ``previous``. Migration 0048 has a copy of this function."""
     content = [
         previous,
         row["id"],

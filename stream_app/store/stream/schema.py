@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 import structlog
 
-from stream_app.errors import StoreUnavailable
+from stream_app.errors import StoreError, StoreUnavailable
 from stream_app.store.database.connection import translate_errors
 from stream_app.store.database.secrets import sqlite_file
 from stream_app.store.stream.repository import Store
 
 if TYPE_CHECKING:
     from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
 log = structlog.get_logger(__name__)
 
@@ -29,6 +30,8 @@ PATIENCE: Final = 600.0
 POLL: Final = 0.2
 LOCK: Final = 0x7261_7070_6F72_74
 """Number of PostgreSQL's advisory lock, which is counted by database: "rapport"."""
+EACH_MIGRATION: Final = "3feda2c3"
+"""The last commit with each of the migrations that one has replaced since."""
 LOCK_SUFFIX: Final = ".upgrade-lock"
 """Appended to an SQLite file's name: a file that is locked meanwhile, and stays."""
 _PACKAGE: Final = Path(__file__).parents[2]
@@ -103,12 +106,23 @@ def upgrade(store: Store, revision: str = "head", read_role: str | None = None) 
     """Apply all pending migrations; ``read_role`` is created on PostgreSQL.
 
     Raises:
-        StoreError: a migration failed, or the connection was lost.
+        StoreError: a migration failed, the connection was lost, or the schema is one between two
+            releases.
     """
     from alembic import command  # noqa: PLC0415
 
+    _refuse_unknown(store)
     with translate_errors():
         command.upgrade(config(store, read_role), revision)
+
+
+def _refuse_unknown(store: Store) -> None:
+    current, head = revisions(store)
+    if current is not None and head is not None and current < head and current not in _known():
+        raise StoreError(
+            f"the schema is at {current}, between release 0.1.0 and this one: upgrade the database "
+            f"with commit {EACH_MIGRATION} first, then with this release"
+        )
 
 
 def downgrade(store: Store, revision: str) -> None:
@@ -135,9 +149,17 @@ def revisions(store: Store) -> tuple[str | None, str | None]:
 @cache
 def newest() -> str | None:
     """The newest migration of this release; reading all takes longer than the rest of a page."""
+    return _scripts().get_current_head()
+
+
+def _known() -> set[str]:
+    return {script.revision for script in _scripts().walk_revisions()}
+
+
+def _scripts() -> "ScriptDirectory":
     from alembic.config import Config  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
     settings = Config()
     settings.set_main_option("script_location", str(scripts()))
-    return ScriptDirectory.from_config(settings).get_current_head()
+    return ScriptDirectory.from_config(settings)
