@@ -37,7 +37,7 @@ from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store.database import tables
 from stream_app.store.lifecycle.archived import next_month
-from stream_app.store.stream import schema, windows
+from stream_app.store.stream import schema
 from stream_app.store.stream.repository import Store
 from stream_app.worker.batches.commits import Committed
 from stream_app.worker.batches.metrics import WorkerMetrics
@@ -80,8 +80,8 @@ class Table(Struct, frozen=True):
 class Sizes(Struct, frozen=True):
     """``log``: bytes of write-ahead log per turn, without the full-page writes after a checkpoint.
 
-    ``state``: bytes of an open session's state, stored as changes against a base of ``base`` bytes,
-    and without its window's turns, of which it has ``held``, each of ``turn`` bytes.
+    ``state``: bytes of an open session's state without its window's turns, of which it has
+    ``held``, each of ``turn`` bytes.
     ``archived``: bytes of files per turn after ``rapport archive``, which keeps no text and no
     provisional scores.
     """
@@ -95,7 +95,6 @@ class Sizes(Struct, frozen=True):
     tables: dict[str, Table]
     log: float
     state: float
-    base: float
     held: float
     turn: float
     archived: float | None = None
@@ -174,8 +173,7 @@ def measure(
         if show_parts:
             show_parts(_parts(url, log, rows))
         state, states = _lengths(url, "session_states", "state")
-        base, _ = _lengths(url, "window_turns", "turn", f"slot = {windows.BASE}")
-        turn, held = _lengths(url, "window_turns", "turn", f"slot <> {windows.BASE}")
+        turn, held = _lengths(url, "window_turns", "turn")
         version = str(_value(url, "SHOW server_version")).split()[0]
         archived = _archived(settings) / len(turns)
     found = bundles.load(bundle)
@@ -198,7 +196,6 @@ def measure(
         },
         log=(after.log - before.log) / counted,
         state=state,
-        base=base,
         held=held / states,
         turn=turn,
         archived=archived,
@@ -338,10 +335,10 @@ def _row_sizes(url: str) -> dict[str, float]:
         return {name: size / rows[name] if rows[name] else 0.0 for name, size in sizes}
 
 
-def _lengths(url: str, table: str, column: str, where: str = "true") -> tuple[float, int]:
+def _lengths(url: str, table: str, column: str) -> tuple[float, int]:
     """Mean length of a column in bytes, and the number of rows."""
-    query = psycopg.sql.SQL("SELECT avg(octet_length({})), count(*) FROM {} WHERE {}").format(
-        psycopg.sql.Identifier(column), psycopg.sql.Identifier(table), psycopg.sql.SQL(where)
+    query = psycopg.sql.SQL("SELECT avg(octet_length({})), count(*) FROM {}").format(
+        psycopg.sql.Identifier(column), psycopg.sql.Identifier(table)
     )
     with psycopg.connect(url) as connection:
         mean, count = connection.execute(query).fetchone() or (0, 0)

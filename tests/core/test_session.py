@@ -10,10 +10,10 @@ from stream_app.core.measures.window import WindowPolicy, WindowTurn
 from stream_app.core.pipeline.encodings import Encodings, ToEncode
 from stream_app.core.rules.alerts import Cause
 from stream_app.core.session.alerting import Alerting
+from stream_app.core.session.earlier_layouts import from_map
 from stream_app.core.session.environment import Environment, Policy
 from stream_app.core.session.session import Accepted, Fate, Session, ToEnd, ToScore
 from stream_app.core.session.session_state import SessionState, pack, unpack
-from stream_app.core.session.state_layout import from_map
 from stream_app.errors import ContractError
 from tests.fakes import START, FakeScorer, end, outcome, turn
 from tests.rule_texts import EAGER

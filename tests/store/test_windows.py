@@ -1,15 +1,16 @@
-"""Turns of a window and the base are stored separately from the state and restored unchanged."""
+"""Turns of a window are stored separately from the state and restored unchanged."""
 
+import base64
 import copy
 import itertools
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
 from structlog.testing import capture_logs
 
 from stream_app.contracts.scores import TurnScore
@@ -17,7 +18,6 @@ from stream_app.core.measures.window import WindowPolicy, WindowTurn
 from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.session_state import Versioned, pack
-from stream_app.core.session.state_layout import TURN
 from stream_app.errors import RowRefused
 from stream_app.sealing.envelope import seal
 from stream_app.store.database import tables
@@ -29,8 +29,10 @@ from tests.core.test_whole_sessions import logs
 from tests.fakes import FakeScorer, received
 from tests.rule_texts import ALL
 from tests.store.batches import BUNDLE, end, process, turn
-from tests.store.reading import rows, stored_rows
+from tests.store.reading import rows
 
+EARLIER = Path(__file__).parents[1] / "core" / "earlier_states.json"
+STATE = tables.session_states.c.state
 POLICY = WindowPolicy()
 MOST = POLICY.before + POLICY.after + 1 + POLICY.reorder_turns + 1
 """Maximum number of turns in a window, including the newest."""
@@ -38,14 +40,12 @@ MOST = POLICY.before + POLICY.after + 1 + POLICY.reorder_turns + 1
 
 def turns_of(store: Store) -> dict[int, bytes]:
     """The stored turns of the only window, by slot."""
-    found = {row["slot"]: row["turn"] for row in rows(store, tables.window_turns)}
-    del found[windows.BASE]
-    return found
+    return {row["slot"]: row["turn"] for row in rows(store, tables.window_turns)}
 
 
 def seq_of(raw: bytes) -> int:
     """The seq of a stored turn."""
-    return msgspec.msgpack.decode(raw.removeprefix(TURN), type=WindowTurn).seq
+    return msgspec.msgpack.decode(raw, type=WindowTurn).seq
 
 
 @settings(deadline=None)
@@ -63,12 +63,12 @@ def test_a_session_continued_from_its_stored_parts_equals_one_in_memory(
             split = windows.split_state(session)
             written = (*split.turns, *split.reused)
             stored_turns |= {row["slot"]: row["turn"] for row in written}
-            state, slots, base = windows.join_state(split.state, stored_turns)
+            state, slots = windows.join_state(split.state, stored_turns)
             assert state == session.state
-            assert (slots, base) == (split.slots, split.base)
+            assert slots == split.slots
             assert len(set(slots.values())) == len(slots)
             assert max(stored_turns, default=0) < MOST
-            states = {"s": Versioned(state, slots=slots, base=base)}
+            states = {"s": Versioned(state, slots=slots)}
 
 
 def test_a_turn_is_written_once_and_its_slot_is_reused(store: Store) -> None:
@@ -77,7 +77,7 @@ def test_a_turn_is_written_once_and_its_slot_is_reused(store: Store) -> None:
     for seq in range(20):
         result = process([turn(seq)], states)
         split = windows.split_state(result.sessions["s"])
-        [row] = [row for row in (*split.turns, *split.reused) if row["slot"] != windows.BASE]
+        [row] = [*split.turns, *split.reused]
         assert seq_of(row["turn"]) == seq
         slots_of.setdefault(row["slot"], set()).add(seq)
         store.commit(result)
@@ -125,24 +125,6 @@ def test_a_window_with_missing_turns_continues_with_the_others(store: Store, dam
     assert len(store.load_states(["s"], BUNDLE)["s"].state.window.history) == 7
 
 
-def test_a_base_is_replaced_when_the_changes_have_grown(store: Store) -> None:
-    states: dict[str, Versioned] = {}
-    bases, sizes = [], []
-    for seq in range(40):
-        store.commit(process([turn(seq)], states))
-        [stored] = rows(store, tables.session_states)
-        sizes.append(len(stored["state"]))
-        bases.append(states["s"].base)
-        if seq % 7 == 0:  # another worker takes over
-            states = store.load_states(["s"], BUNDLE)
-            assert states["s"].base == bases[-1]
-    replaced = [before != after for before, after in itertools.pairwise(bases)]
-    assert 0 < sum(replaced[10:]) < 10, "neither with each turn nor never"
-    assert max(sizes[20:]) < windows.LARGEST_CHANGES * max(map(len, bases))
-    whole = len(pack(structs.replace(states["s"].state, slots=states["s"].slots)))
-    assert sum(sizes[20:]) / len(sizes[20:]) < whole / 2
-
-
 def test_a_worker_that_takes_over_continues_like_the_one_before(store: Store) -> None:
     kept: dict[str, Versioned] = {}
     for seq in range(30):
@@ -158,22 +140,6 @@ def one_ahead(states: dict[str, Versioned], seq: int) -> list[TurnScore]:
     return process([turn(seq)], copied).turn_scores
 
 
-@pytest.mark.parametrize("damage", ["missing", "another"])
-def test_a_state_without_its_base_is_refused(store: Store, damage: str) -> None:
-    states: dict[str, Versioned] = {}
-    table = tables.window_turns
-    store.commit(process([turn(0)], states))
-    [first] = [row for row in stored_rows(store, table) if row["slot"] == windows.BASE]
-    for seq in range(1, 9):
-        store.commit(process([turn(seq)], states))
-    here = table.c.slot == windows.BASE
-    change = sa.delete(table) if damage == "missing" else sa.update(table).values(first)
-    with store.engine.begin() as connection:
-        connection.execute(change.where(here))
-    with pytest.raises(RowRefused, match="the base of a state is missing"):
-        store.load_states(["s"], BUNDLE)
-
-
 def test_a_turn_of_an_unknown_layout_is_refused(store: Store) -> None:
     states: dict[str, Versioned] = {}
     store.commit(process([turn(seq) for seq in range(3)], states))
@@ -186,32 +152,32 @@ def test_a_turn_of_an_unknown_layout_is_refused(store: Store) -> None:
         store.load_states(["s"], BUNDLE)
 
 
-def test_a_state_that_was_stored_whole_gets_a_base(store: Store) -> None:
+def test_a_session_of_the_development_branch_continues_without_its_base(store: Store) -> None:
     states: dict[str, Versioned] = {}
-    store.commit(process([turn(seq) for seq in range(9)], states))
-    key, table = states["s"].key, tables.session_states
-    bare = structs.replace(states["s"].state.window, history=[], waiting={})
-    whole = pack(structs.replace(states["s"].state, window=bare, slots=states["s"].slots))
-    sealed = seal(key, whole, place(table.c.state, "s", BUNDLE))
+    store.commit(process([turn(seq) for seq in range(8)], states))
+    raw = msgspec.json.decode(EARLIER.read_bytes())
+    key, table = states["s"].key, tables.window_turns
+    held = {int(slot): base64.b64decode(value) for slot, value in raw["turns"].items()}
+    sealed = seal(key, base64.b64decode(raw["state"]), place(STATE, "s", BUNDLE))
     with store.engine.begin() as connection:
-        connection.execute(
-            sa.delete(tables.window_turns).where(tables.window_turns.c.slot == windows.BASE)
-        )
-        connection.execute(sa.update(table).values(state=sealed))
+        connection.execute(sa.delete(table))
+        connection.execute(sa.update(tables.session_states).values(state=sealed))
+        for slot, value in held.items():
+            where = place(table.c.turn, "s", BUNDLE, slot)
+            row = {"session_id": "s", "bundle": BUNDLE, "slot": slot}
+            connection.execute(sa.insert(table).values(turn=seal(key, value, where), **row))
     loaded = store.load_states(["s"], BUNDLE)
-    assert loaded["s"].state == states["s"].state
-    assert loaded["s"].base == b""
-    store.commit(process([turn(9)], loaded))
-    process([turn(9)], states)
-    again = store.load_states(["s"], BUNDLE)
-    assert again["s"].state == states["s"].state
-    assert again["s"].base == loaded["s"].base != b""
+    assert [held.seq for held in loaded["s"].state.window.history] == [1, 2, 3, 4, 5, 6, 7]
+    store.commit(process([turn(8)], loaded))
+    with store.engine.begin() as connection:
+        connection.execute(sa.delete(table).where(table.c.slot == windows.BASE))
+    assert store.load_states(["s"], BUNDLE)["s"].state == loaded["s"].state
 
 
 @pytest.mark.parametrize("deleted", ["erased", "expired"])
-def test_nothing_is_left_of_the_base_of_a_deleted_session(store: Store, deleted: str) -> None:
+def test_nothing_is_left_of_the_window_of_a_deleted_session(store: Store, deleted: str) -> None:
     store.commit(process([turn(seq) for seq in range(9)]))
-    assert windows.BASE in {row["slot"] for row in rows(store, tables.window_turns)}
+    assert rows(store, tables.window_turns)
     later = datetime.now(UTC) + timedelta(days=1)
     if deleted == "erased":
         erasure.erase(store, ["s"], later)
@@ -239,7 +205,7 @@ def test_extreme_sessions_are_stored_and_read(log: list[bytes]) -> None:
         one = states["s"]
         split = windows.split_state(one)
         stored |= {row["slot"]: row["turn"] for row in (*split.turns, *split.reused)}
-        state, slots, base = windows.join_state(split.state, stored)
+        state, slots = windows.join_state(split.state, stored)
         assert state == one.state
-        one.slots, one.base = slots, base
-    assert len(stored[windows.BASE]) < 4000
+        one.slots = slots
+        assert len(split.state) < 4000

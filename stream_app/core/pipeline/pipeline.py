@@ -303,7 +303,7 @@ class Pipeline:
         elif found.session is not None:
             sessions[event.session_id] = found.session
             versioned.state = found.session.state
-            versioned.slots, versioned.base = {}, b""  # all is written, nothing is kept
+            versioned.slots = {}  # all is written, nothing is kept
             result.turn_scores += found.scores
             result.alerts += found.alerts
         else:

@@ -5,6 +5,7 @@ __all__ = [
     "approaches",
     "batch",
     "consent",
+    "earlier_layouts",
     "environment",
     "origin",
     "past",
@@ -12,6 +13,5 @@ __all__ = [
     "restrictions",
     "session",
     "session_state",
-    "state_layout",
     "turn_languages",
 ]

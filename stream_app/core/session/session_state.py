@@ -1,22 +1,29 @@
 """The stored state of a session; ``core.window.WindowTurn`` says what it keeps of turns."""
 
+import sys
+import zlib
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field, structs
 
-from stream_app.core.measures.aggregates import Aggregates
+from stream_app.core.measures.aggregates import Aggregates, shared_levels
 from stream_app.core.measures.baselines import Pinned
 from stream_app.core.measures.exchanges import Exchanges
 from stream_app.core.measures.miti import MitiCounts
+from stream_app.core.measures.turn_evidence import Evidence, parts, shared_names
 from stream_app.core.measures.voices import Voices
 from stream_app.core.measures.watch import Facts, Watch
 from stream_app.core.measures.window import WindowState
 from stream_app.core.rules.alerts import AlertStatus
-from stream_app.core.session import state_layout
+from stream_app.core.session import earlier_layouts
 
 EARLIER_RULE: Final = "low-empathy-risk"
+ZLIB: Final = b"\x78"
+"""The first byte of zlib's format: other first bytes are those of earlier layouts."""
+LEVEL: Final = 3
+"""Of compression; higher ones take longer and save a fiftieth."""
 
 
 class BundleChoice(Struct, frozen=True, array_like=True):
@@ -38,7 +45,10 @@ class Edits(Struct, array_like=True):
 
 
 class SessionState(Struct, array_like=True):
-    """Everything needed to continue a session; stored in the layout of ``core.state_layout``.
+    """Everything needed to continue a session; stored as ``pack`` encodes it.
+
+    New fields go to the end and have a default, so that stored states still load; so do those of
+    structs in it.
 
     ``consent``: the latest stated one, None before the first. ``withdrawn``: since
     ``withdrawn_at``; see ``core.consent``. ``consent_version``: the newest version of the wording
@@ -134,8 +144,7 @@ class Versioned(Struct):
     """A state and its metadata in the store; ``version`` 0 is not stored yet.
 
     ``partition``: of the topic with the session's events. ``slots``: the stored rows of the
-    window's turns, by seq. ``base``: the stored base of the state, encoded; empty without one
-    (``core.state_layout``). ``speakers``: speakers that are already stored. ``seen_at``: when its
+    window's turns, by seq. ``speakers``: speakers that are already stored. ``seen_at``: when its
     latest event was appended, by a clock that no producer sets. ``key``: the session's data key,
     empty until one is stored.
     """
@@ -144,7 +153,6 @@ class Versioned(Struct):
     version: int = 0
     partition: int = 0
     slots: dict[int, int] = field(default_factory=dict)
-    base: bytes = b""
     speakers: set[tuple[str, str]] = field(default_factory=set)
     seen_at: datetime | None = None
     key: bytes = b""
@@ -164,44 +172,60 @@ class Versioned(Struct):
             return None
 
 
-class _Stored(Struct, frozen=True, array_like=True):
-    """A state in its stored layout."""
-
-    state: SessionState
-    evidence: state_layout.Packed
-
-
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(_Stored)
+def _plain(value: Any) -> Any:
+    """Evidence as the dictionary that it stands for."""
+    if isinstance(value, Evidence):
+        return dict(zip(value.names, value.numbers(), strict=True))
+    raise NotImplementedError
 
 
-def encode(state: SessionState) -> bytes:
-    """Encode a state, uncompressed."""
-    aggregates, evidence = state_layout.take_evidence(state.aggregates)
-    bare = structs.replace(state, aggregates=aggregates)
-    return _encoder.encode(_Stored(bare, evidence))
+_encoder = msgspec.msgpack.Encoder(enc_hook=_plain)
+_decoder = msgspec.msgpack.Decoder(SessionState)
 
 
 def pack(state: SessionState) -> bytes:
-    """Encode and compress a whole state."""
-    return state_layout.compress(encode(state))
+    """Encode a state as MessagePack, compressed with zlib."""
+    return zlib.compress(_encoder.encode(state), LEVEL)
 
 
 def unpack(raw: bytes, base: bytes = b"") -> SessionState:
-    """Decode a state; ``base``: what its changes are against, encoded.
+    """Decode a state; ``base``: the row that a state of before needs (``core.earlier_layouts``).
 
     Raises:
         msgspec.DecodeError: the bytes do not match the layout or the base.
     """
-    if state_layout.is_map(raw):
-        return _renamed_alert(state_layout.from_map(raw, SessionState))
-    if state_layout.has_base(raw):
-        plain = state_layout.apply_changes(raw, base)
+    if raw.startswith(ZLIB):
+        try:
+            state = _decoder.decode(zlib.decompress(raw))
+        except zlib.error:
+            raise msgspec.DecodeError("a compressed state is damaged") from None
+    elif earlier_layouts.is_map(raw):
+        state = _renamed_alert(earlier_layouts.from_map(raw, SessionState))
     else:
-        plain = state_layout.decompress(raw)
-    stored = _decoder.decode(plain)
-    state_layout.give_evidence(stored.state.aggregates, stored.evidence)
-    return stored.state
+        state, evidence = earlier_layouts.state(raw, base, SessionState)
+        evidence.give_to(state.aggregates)
+    _share(state.aggregates)
+    return state
+
+
+def _share(aggregates: Aggregates) -> None:
+    """Share with other open sessions what is the same: some seventy names for each latest turn."""
+    for totals in (aggregates.settled, aggregates.client_settled):
+        names = shared_names(tuple(totals.evidence))
+        totals.evidence = dict(zip(names, totals.evidence.values(), strict=True))
+    for turns in (aggregates.latest, aggregates.client_latest):
+        for place, turn in enumerate(turns):
+            turns[place] = structs.replace(
+                turn,
+                evidence=Evidence(*parts(turn.evidence)),
+                levels=shared_levels(turn.levels),
+                question=_interned(turn.question),
+                reflection=_interned(turn.reflection),
+            )
+
+
+def _interned(label: str | None) -> str | None:
+    return sys.intern(label) if label is not None else None
 
 
 def _renamed_alert(state: SessionState) -> SessionState:

@@ -45,10 +45,10 @@ class Prepared(Struct, frozen=True):
     """The encrypted rows of a batch, by table and how they are written.
 
     ``keys``: the data key of each session; ``new_keys``: rows of new ones. ``slots``: where the
-    turns of each session's window are stored; ``bases``: what its state is stored against.
-    ``speakers``: new speakers. ``left``: see ``core.batch``. ``ended``: sessions that have ended.
-    ``not_to_ask``: sessions with a decision that does not permit a language model to read them.
-    ``revised``: an edit or a deletion, with the columns of its turn.
+    turns of each session's window are stored. ``speakers``: new speakers. ``left``: see
+    ``core.batch``. ``ended``: sessions that have ended. ``not_to_ask``: sessions with a decision
+    that does not permit a language model to read them. ``revised``: an edit or a deletion, with the
+    columns of its turn.
     """
 
     now: datetime
@@ -56,7 +56,6 @@ class Prepared(Struct, frozen=True):
     new_keys: list[Row]
     states: list[Row]
     slots: dict[str, windows.Slots]
-    bases: dict[str, bytes]
     speakers: list[Row]
     left: list[Left]
     ended: list[str]
@@ -116,7 +115,6 @@ def prepare(
         new_keys,
         [_state_row(v, statuses[name], split[name].state, keys) for name, v in sessions.items()],
         {session_id: item.slots for session_id, item in split.items()},
-        {session_id: item.base for session_id, item in split.items()},
         speakers,
         result.left,
         [key for key, status in statuses.items() if status is SessionStatus.CLOSED],
@@ -223,7 +221,6 @@ def commit(
         versioned.version += 1
         versioned.key = prepared.keys[session_id]
         versioned.slots = prepared.slots[session_id]
-        versioned.base = prepared.bases[session_id]
     for row in prepared.speakers:
         result.sessions[row["session_id"]].speakers.add(_speaker(row))
     return outbox_id

@@ -113,11 +113,11 @@ class SessionStates:
                     for slot, turn in turns_of[session_id].items()
                 }
                 raw = unseal(key, raw, place(states.c.state, session_id, bundle))
-                state, slots, base = windows.join_state(raw, unsealed)
+                state, slots = windows.join_state(raw, unsealed)
             except (SealingError, DecodeError) as problem:  # of one session: the others go on
                 raise RowRefused(f"the state of a session is damaged: {problem}") from None
             known[session_id] = Versioned(
-                state, version, partition, slots, base, seen_at=seen_at, key=key or b""
+                state, version, partition, slots, seen_at=seen_at, key=key or b""
             )
         return known
 

@@ -1,10 +1,8 @@
-"""Stores the turns of a window, and the base of a state, separately from the session's state.
+"""Stores the turns of a window separately from the session's state.
 
 Turns in a window no longer change, and their vectors are most of a state; as part of the state they
 would be rewritten with every following turn. So each turn has its own row, in a slot that later
-turns of the session reuse; the state has the slots of its window. What remains of the state changes
-by a fraction with each turn: it is stored as its changes against a base, which has a row in a slot
-of its own and is replaced when the changes have grown.
+turns of the session reuse; the state has the slots of its window.
 """
 
 from collections.abc import Mapping
@@ -16,9 +14,8 @@ import structlog
 from msgspec import Struct, structs
 
 from stream_app.core.measures.window import WindowTurn
-from stream_app.core.session import state_layout
-from stream_app.core.session.session_state import SessionState, Versioned, encode, unpack
-from stream_app.core.session.state_layout import from_map, is_map
+from stream_app.core.session import earlier_layouts
+from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
 from stream_app.store.database.rows import Row
 
 log = structlog.get_logger(__name__)
@@ -26,29 +23,28 @@ log = structlog.get_logger(__name__)
 Slots = dict[int, int]
 """The slots of a window's turns, by seq."""
 BASE: Final = -1
-"""The slot of the base."""
-LARGEST_CHANGES: Final = 0.3
-"""Share of the base's encoded size (0.6 of what a new base takes compressed). Less: more bases."""
+"""The slot of what a state in an earlier layout needs (``core.earlier_layouts``)."""
+ARRAY: Final = b"\xdc"
+"""The first byte of a MessagePack array of 16 to 65,535 items, as a turn is."""
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(WindowTurn)
 
 
 class SplitState(Struct, frozen=True):
-    """The state's changes against ``base``, the slots of its turns, and rows not stored yet.
+    """The packed state without its turns, the slots of its turns, and rows not stored yet.
 
     ``reused``: rows whose slot was used before, so that they replace a stored row.
     """
 
     state: bytes
-    base: bytes
     slots: Slots
     turns: list[Row]
     reused: list[Row]
 
 
 def split_state(versioned: Versioned) -> SplitState:
-    """Separate a state from its turns and its base; only what has no row yet gets one."""
+    """Separate a state from its turns; only turns that have no row yet get one."""
     state = versioned.state
     window = state.window
     turns = {turn.seq: turn for turn in (*window.history, *window.waiting.values())}
@@ -60,43 +56,32 @@ def split_state(versioned: Versioned) -> SplitState:
     highest = max(taken, default=-1)
     slots |= assigned
     without = structs.replace(window, history=[], waiting={})
-    plain = encode(structs.replace(state, window=without, slots=slots))
-    base = versioned.base
-    changes = state_layout.changes(plain, base) if base else b""
-    stored = {slot: _encoded(turns[seq]) for seq, slot in assigned.items()}
-    used = {slot for slot in assigned.values() if slot < highest}
-    if not base or len(changes) > LARGEST_CHANGES * len(base):
-        if base:
-            used.add(BASE)
-        base, changes = plain, state_layout.changes(plain, plain)
-        stored[BASE] = state_layout.compress(plain)
     key = {"session_id": state.session_id, "bundle": state.bundle}
-    rows = [{**key, "slot": slot, "turn": value} for slot, value in stored.items()]
+    rows = {
+        slot: {**key, "slot": slot, "turn": _encoder.encode(turns[seq])}
+        for seq, slot in assigned.items()
+    }
     return SplitState(
-        changes,
-        base,
+        pack(structs.replace(state, window=without, slots=slots)),
         slots,
-        [row for row in rows if row["slot"] not in used],
-        [row for row in rows if row["slot"] in used],
+        [row for slot, row in rows.items() if slot > highest],
+        [row for slot, row in rows.items() if slot < highest],
     )
 
 
-def join_state(raw: bytes, rows: Mapping[int, bytes]) -> tuple[SessionState, Slots, bytes]:
-    """Combine a state with its stored turns and its base (by slot); also returns slots and base.
+def join_state(raw: bytes, rows: Mapping[int, bytes]) -> tuple[SessionState, Slots]:
+    """Combine a state with its stored turns, by slot; also returns the slots of its window.
 
-    States of earlier releases contain their turns, or have no base. If stored turns are missing,
-    the window continues with the others.
+    States of earlier releases contain their turns. If stored turns are missing, the window
+    continues with the others.
 
     Raises:
-        msgspec.DecodeError: the bytes do not match the layout, or the base is missing.
+        msgspec.DecodeError: the bytes do not match the layout.
     """
-    base = (
-        state_layout.decompress(rows[BASE]) if state_layout.has_base(raw) and BASE in rows else b""
-    )
-    state = unpack(raw, base)
+    state = unpack(raw, rows.get(BASE, b""))
     slots, state.slots = state.slots, {}
     if not slots:
-        return state, slots, base
+        return state, slots
     stored = {slot: _decoded(rows[slot]) for slot in slots.values() if slot in rows}
     found = [stored[slot] for seq, slot in sorted(slots.items()) if _seq(stored.get(slot)) == seq]
     window = state.window
@@ -108,22 +93,11 @@ def join_state(raw: bytes, rows: Mapping[int, bytes]) -> tuple[SessionState, Slo
         log.error("state.incomplete", missing=len(slots) - len(found))
         kept = {turn.seq for turn in window.history}
         window.unfinished = [seq for seq in window.unfinished if seq in kept]
-    return state, {turn.seq: slots[turn.seq] for turn in found}, base
-
-
-def _encoded(turn: WindowTurn) -> bytes:
-    packed = structs.replace(turn, vectors=state_layout.pack_vectors(turn.vectors))
-    return state_layout.TURN + _encoder.encode(packed)
+    return state, {turn.seq: slots[turn.seq] for turn in found}
 
 
 def _decoded(raw: bytes) -> WindowTurn:
-    if is_map(raw):
-        return from_map(raw, WindowTurn)
-    if not raw.startswith(state_layout.TURN):
-        raise msgspec.DecodeError("a stored turn has a layout that this release does not know")
-    turn = _decoder.decode(memoryview(raw)[len(state_layout.TURN) :])
-    turn.vectors = state_layout.unpack_vectors(turn.vectors)
-    return turn
+    return _decoder.decode(raw) if raw.startswith(ARRAY) else earlier_layouts.turn(raw)
 
 
 def _seq(turn: WindowTurn | None) -> int | None:

@@ -1,24 +1,38 @@
-"""The stored layout of states: smaller than maps, equal after reading, readable if it was a map."""
+"""Stored states: equal after reading, and still read in the layouts of before."""
 
-import random
-import struct
+import base64
+import zlib
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from stream_app.core.measures.aggregates import Contribution, Totals
 from stream_app.core.measures.window import WindowPolicy, WindowTurn
 from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.session import earlier_layouts
+from stream_app.core.session.earlier_layouts import from_map
 from stream_app.core.session.environment import Policy
-from stream_app.core.session.session_state import SessionState, Versioned, encode, pack, unpack
-from stream_app.core.session.state_layout import changes, from_map, pack_vectors, unpack_vectors
+from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
+from stream_app.store.stream import windows
 from tests.core.earlier_states import as_map
 from tests.core.test_whole_sessions import logs
 from tests.fakes import FakeScorer, received
 from tests.rule_texts import ALL
 from tests.store import batches
+
+STORED: Final[dict[str, Any]] = msgspec.json.decode(
+    Path(__file__).with_name("earlier_states.json").read_bytes()
+)
+
+
+def stored(name: str) -> bytes:
+    """What the development branch stored before whole states; see ``earlier_states``."""
+    return base64.b64decode(STORED[name])
 
 
 def state_after(log: list[bytes]) -> SessionState | None:
@@ -53,17 +67,6 @@ def test_a_state_is_read_as_it_was_stored(log: list[bytes]) -> None:
 
 
 @settings(deadline=None)
-@given(logs(), logs())
-def test_a_state_is_read_from_its_changes_against_any_base(
-    log: list[bytes], earlier: list[bytes]
-) -> None:
-    state, other = state_after(log), state_after(earlier)
-    if state is not None and other is not None:
-        base = encode(other)
-        assert unpack(changes(encode(state), base), base) == state
-
-
-@settings(deadline=None)
 @given(
     st.dictionaries(st.text(), st.integers(-(2**62), 2**62)),
     st.lists(st.integers(0, 2**62), min_size=3, max_size=3),
@@ -88,23 +91,6 @@ def test_a_state_that_was_stored_as_a_map_is_read_unchanged(log: list[bytes]) ->
         assert unpack(stored) == state
 
 
-@given(st.binary(max_size=3000))
-def test_vectors_are_read_as_they_were_stored(vectors: bytes) -> None:
-    assert unpack_vectors(pack_vectors(vectors)) == vectors
-
-
-def test_vectors_become_smaller() -> None:
-    values = [random.Random(seq).gauss(0, 0.3) for seq in range(768)]
-    vectors = struct.pack("<768e", *values)
-    assert len(pack_vectors(vectors)) < 0.9 * len(vectors)
-
-
-@pytest.mark.parametrize("damaged", [b"", b"\xff", pack_vectors(b"abcdef")[:-2]])
-def test_damaged_vectors_are_refused(damaged: bytes) -> None:
-    with pytest.raises(msgspec.DecodeError):
-        unpack_vectors(damaged)
-
-
 def test_fields_that_a_map_lacks_have_their_defaults() -> None:
     stored = {"session_id": "s", "bundle": "b", "window": {"next_seq": 3}}
     state = SessionState("s", "b")
@@ -121,16 +107,41 @@ def test_a_map_without_a_required_field_is_refused() -> None:
     "damaged",
     [
         pytest.param(b"\x04", id="an unknown layout"),
-        pytest.param(changes(encode(SessionState("s", "b")), b"base"), id="without its base"),
-        pytest.param(b"\x03\x00\x00\x00\x00\xff", id="no compressed changes"),
         pytest.param(b"", id="nothing"),
         pytest.param(pack(SessionState("s", "b"))[:-4], id="the end is missing"),
-        pytest.param(b"\x02" + bytes(range(200, 240)), id="no compressed bytes"),
+        pytest.param(b"\x78" + bytes(range(200, 240)), id="no compressed bytes"),
+        pytest.param(b"\x02" + bytes(range(200, 240)), id="no compressed bytes, earlier"),
+        pytest.param(b"\x03\x00\x00\x00\x00\xff", id="no compressed changes"),
+        pytest.param(stored("state"), id="changes without their base"),
     ],
 )
 def test_damaged_states_are_refused(damaged: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         unpack(damaged)
+
+
+@pytest.mark.parametrize("name", ["state", "whole"])
+def test_a_state_of_the_development_branch_is_read_with_its_turns(name: str) -> None:
+    rows = {int(slot): base64.b64decode(raw) for slot, raw in STORED["turns"].items()}
+    state, slots = windows.join_state(stored(name), rows)
+    assert state == unpack(zlib.compress(stored("expected")))
+    assert set(slots) == {turn.seq for turn in state.window.history} | set(state.window.waiting)
+    assert set(slots.values()) == set(rows) - {windows.BASE}
+
+
+def test_changes_against_another_state_are_refused() -> None:
+    with pytest.raises(msgspec.DecodeError, match="the base of a state is missing"):
+        unpack(stored("state"), stored("whole"))
+
+
+def test_damaged_vectors_of_the_development_branch_are_refused() -> None:
+    raw = base64.b64decode(STORED["turns"]["0"])
+    turn = msgspec.msgpack.decode(raw[1:], type=WindowTurn)
+    assert earlier_layouts.turn(raw).vectors != turn.vectors
+    for damaged in (b"", b"\xff", turn.vectors[:-2]):
+        packed = msgspec.msgpack.encode(structs.replace(turn, vectors=damaged))
+        with pytest.raises(msgspec.DecodeError):
+            earlier_layouts.turn(raw[:1] + packed)
 
 
 def test_a_turn_of_an_earlier_release_is_read_with_all_its_fields() -> None:
