@@ -21,10 +21,10 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from stream_app.contracts.events import Role
-from stream_app.contracts.scores import MECHANISMS, TOTAL
+from stream_app.contracts.scores import MECHANISMS, Expressed, Level
 from stream_app.core.measures.heads import Dimension, Head, HeadKind
 from stream_app.inference.bundles.bundle import Manifest
-from stream_app.store.database import tables
+from stream_app.store.database import head_columns, tables
 from stream_app.store.stream.repository import Store
 
 TURNS_A_SESSION: Final = 20
@@ -50,7 +50,7 @@ TABLES: Final = (
     "outcomes",
 )
 
-_SCORES: Final = ("expressed", "perceived", "client", "abstained", "confidence")
+_SCORES: Final = (*head_columns.row(Expressed(), {}, {}), "abstained", "confidence")
 
 
 def write(store: Store, manifest: Manifest, turns: int, say: Callable[[str], None]) -> int:
@@ -153,7 +153,7 @@ def _pool(heads: Sequence[Head], chance: random.Random) -> Iterator[Mapping[str,
     for role in (Role.CLIENT, Role.COUNSELLOR):
         own = [head for head in heads if role in head.roles]
         for number in range(POOL):
-            parts: dict[str, dict[str, Any]] = {"expressed": {}, "perceived": {}, "client": {}}
+            parts: dict[str, dict[str, Any]] = {name: {} for name in head_columns.NAMES}
             levels: list[int | None] = [None, None, None]
             for head in own:
                 if head.dimension is Dimension.OUTCOME:
@@ -162,15 +162,13 @@ def _pool(heads: Sequence[Head], chance: random.Random) -> Iterator[Mapping[str,
                 scored: Any = dict(zip(head.labels, spread, strict=True))
                 if head.kind is HeadKind.LEVEL:
                     level = max(range(len(spread)), key=spread.__getitem__)
-                    spans = [[0, 24]] if level else []
-                    scored = {"level": level, "probabilities": spread, "rationale": spans}
+                    spans = [(0, 24)] if level else []
+                    scored = Level(level, spread, spans)
                     if head.name in MECHANISMS:
                         levels[MECHANISMS.index(head.name)] = level
                 elif head.dimension is Dimension.PERCEIVED:
                     scored = spread[-1]
                 parts[head.dimension.value][head.name] = scored
-            if role is Role.COUNSELLOR:
-                parts["expressed"][TOTAL] = sum(level or 0 for level in levels)
             abstained = [head.name for head in own if chance.random() < 0.03]
             yield {
                 "role": role.value,
@@ -178,7 +176,9 @@ def _pool(heads: Sequence[Head], chance: random.Random) -> Iterator[Mapping[str,
                 "levels": levels,
                 "abstained": abstained,
                 "confidence": chance.uniform(0.5, 1.0),
-                **parts,
+                **head_columns.row(
+                    Expressed(parts["expressed"]), parts["perceived"], parts["client"]
+                ),
             }
 
 
@@ -202,16 +202,14 @@ _X: Final = (
 )
 
 
-def _varied(column: str, *path: str) -> str:
-    """Scores with another probability there, if they have one: few turns have equal scores."""
-    place, head = ",".join(path), path[0]
-    value = "to_jsonb(((x.i * :turns + t.seq) % 10000) / 10000.0)"
-    return (
-        f"CASE WHEN jsonb_exists({column}, '{head}') "
-        f"THEN jsonb_set({column}, '{{{place}}}', {value}) ELSE {column} END"
-    )
-
-
+_VARIED: Final = ("engagement", "distress_yes")
+"""Columns that get another probability, if they have one: few turns have equal scores."""
+_POOLED: Final = {
+    name: f"CASE WHEN p.{name} IS NOT NULL THEN ((x.i * :turns + t.seq) % 10000) / 10000.0 END"
+    if name in _VARIED
+    else f"p.{name}"
+    for name in _SCORES
+}
 _STATEMENTS: Final = (
     "INSERT INTO sessions (session_id, domain, channel, team, lang, consent, started_at, "
     "last_activity_at, ended_at, stored_at, withdrawn, hidden) SELECT x.id, "
@@ -232,14 +230,12 @@ _STATEMENTS: Final = (
     f"{_X}, "
     "generate_series(0, CAST(:turns AS integer) - 1) AS t(seq)",
     "INSERT INTO turn_scores (session_id, seq, stage, bundle, role, occurred_at, late, truncated, "
-    "emotional_reactions, interpretations, explorations, empathy_total, confidence, "
-    "low_empathy_risk, expressed, perceived, client, abstained) "
+    "emotional_reactions, interpretations, explorations, empathy_total, low_empathy_risk, "
+    f"{', '.join(_POOLED)}) "
     "SELECT x.id, t.seq, 'final', :bundle, p.role, x.began + make_interval(secs => t.seq * 60), "
     "false, false, p.levels[1], p.levels[2], p.levels[3], "
-    "p.levels[1] + p.levels[2] + p.levels[3], p.confidence, "
-    "CASE WHEN p.role = 'counsellor' THEN p.confidence / 2 END, "
-    f"p.expressed, {_varied('p.perceived', 'engagement')}, "
-    f"{_varied('p.client', 'distress', 'yes')}, p.abstained "
+    "p.levels[1] + p.levels[2] + p.levels[3], "
+    f"CASE WHEN p.role = 'counsellor' THEN p.confidence / 2 END, {', '.join(_POOLED.values())} "
     f"{_X} "
     "CROSS JOIN generate_series(0, CAST(:turns AS integer) - 1) AS t(seq) "
     f"JOIN score_pool AS p ON p.role = {_ROLE} AND p.n = (x.i * 31 + t.seq * 17) % :pool",

@@ -51,7 +51,11 @@ class Scored:
     """Of the heads that are restricted, and of the probes."""
 
     def stored(self) -> str:
-        return repr([rows(self.web.store, table) for table in TABLES])
+        """All values that are not null, with the names of their columns."""
+        found = [row for table in TABLES for row in rows(self.web.store, table)]
+        return repr(
+            [{name: value for name, value in row.items() if value is not None} for row in found]
+        )
 
     def sent(self) -> str:
         outputs = [*self.result.turn_scores, *self.result.session_scores, *self.result.alerts]

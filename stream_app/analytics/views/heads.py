@@ -11,6 +11,7 @@ from stream_app.analytics.views.columns import Column, Kind
 from stream_app.analytics.views.dialects import Dialect, literal
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.measures.heads import LEVELS, Dimension, HeadKind
+from stream_app.store.database import head_columns
 
 LONGEST: Final = 63
 """PostgreSQL's longest name in bytes."""
@@ -73,22 +74,21 @@ def _fields_of(head: Mapping[str, Any], dialect: Dialect) -> list[Field]:
         return []
     name, labels = str(head["name"]), [str(label) for label in head["labels"]]
     stem = name if name in MECHANISMS else f"{dimension.value}_{name}"
-    store = f"s.{dimension.value}"
+    part = dimension.value
     if kind is HeadKind.LEVEL:
         columns = _of_levels(dialect, stem, name, labels)
     elif dimension is Dimension.PERCEIVED:
         said = "0-1, probability that a listener says yes"
-        columns = [(None, Column(stem, Kind.NUMBER, dialect.number(store, name), said))]
+        columns = [(None, Column(stem, Kind.NUMBER, number(dialect, "s", part, name), said))]
     elif kind is HeadKind.BINARY:
         yes = labels[-1]
-        columns = [(yes, _probability(dialect, stem, store, name, yes))]
+        columns = [(yes, _probability(dialect, stem, part, name, yes))]
     else:
         columns = [
-            (label, _probability(dialect, f"{stem}_{label}", store, name, label))
-            for label in labels
+            (label, _probability(dialect, f"{stem}_{label}", part, name, label)) for label in labels
         ]
     if name not in PROBES.values():
-        columns.append((None, _abstained(dialect, stem, store, name)))
+        columns.append((None, _abstained(dialect, stem, part, name)))
     return [
         Field(name, dimension.value, kind.value, label, _renamed_column(column, _name(column.name)))
         for label, column in columns
@@ -98,15 +98,13 @@ def _fields_of(head: Mapping[str, Any], dialect: Dialect) -> list[Field]:
 def _of_levels(
     dialect: Dialect, stem: str, name: str, labels: list[str]
 ) -> list[tuple[str | None, Column]]:
-    expressed = "s.expressed"
-    level = dialect.number(expressed, name, "level")
+    level = dialect.number("s.expressed", name, "level")
     if name in MECHANISMS:
         level = f"s.{name}"
     listed = dialect.contains("s.abstained", name)
     known = f"CASE WHEN NOT {listed} THEN {level} END"
     expected = " + ".join(
-        f"{place} * {dialect.number(expressed, name, 'probabilities', place)}"
-        for place in range(1, len(labels))
+        f"{place} * {level_number(dialect, 's', name, place)}" for place in range(1, len(labels))
     )
     steps = ", ".join(f"{place} {label}" for place, label in enumerate(labels))
     return [
@@ -123,16 +121,36 @@ def _of_levels(
     ]
 
 
-def _probability(dialect: Dialect, column: str, store: str, head: str, label: str) -> Column:
+def number(dialect: Dialect, table: str, part: str, head: str, label: str | None = None) -> str:
+    """The probability of a label, or of a perceived head: from its column, or from JSON."""
+    path = (head,) if label is None else (head, label)
+    known = head_columns.of_head(part, head).get(label or "yes")
+    return _either(table, known, dialect.number(f"{table}.{part}", *path))
+
+
+def level_number(dialect: Dialect, table: str, head: str, level: int) -> str:
+    """The probability of a level: from its column, or from JSON."""
+    known = head_columns.of_head("expressed", head).get(LEVELS[level])
+    json = dialect.number(f"{table}.expressed", head, "probabilities", level)
+    return _either(table, known, json)
+
+
+def _either(table: str, column: str | None, json: str) -> str:
+    return f"coalesce({table}.{column}, {json})" if column else json
+
+
+def _probability(dialect: Dialect, column: str, part: str, head: str, label: str) -> Column:
     meaning = f"0-1, probability of `{label}`"
-    return Column(column, Kind.NUMBER, dialect.number(store, head, label), meaning)
+    return Column(column, Kind.NUMBER, number(dialect, "s", part, head, label), meaning)
 
 
-def _abstained(dialect: Dialect, stem: str, store: str, name: str) -> Column:
+def _abstained(dialect: Dialect, stem: str, part: str, name: str) -> Column:
     """Null where the head was not asked."""
-    asked = dialect.text(store, name)
+    known = (f"s.{column}" for column in head_columns.of_head(part, name).values())
+    given = (*known, dialect.text(f"s.{part}", name))
+    asked = " OR ".join(f"{each} IS NOT NULL" for each in given)
     listed = dialect.contains("s.abstained", name)
-    sql = f"CASE WHEN {asked} IS NOT NULL THEN {listed} END"
+    sql = f"CASE WHEN {asked} THEN {listed} END"
     return Column(f"{stem}_abstained", Kind.BOOLEAN, sql, "The confidence was too low to use")
 
 

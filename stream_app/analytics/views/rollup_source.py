@@ -11,6 +11,7 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from stream_app.analytics.views import heads
 from stream_app.analytics.views.dialects import DIALECTS, Dialect
 from stream_app.analytics.views.facts import of_session
 from stream_app.contracts.events import Role
@@ -128,7 +129,7 @@ def _sums(dialect: Dialect) -> Iterator[tuple[str, str]]:
     for mechanism in MECHANISMS:
         abstained = dialect.contains("t.abstained", mechanism)
         expected = " + ".join(
-            f"{place} * {dialect.number('t.expressed', mechanism, 'probabilities', place)}"
+            f"{place} * {heads.level_number(dialect, 't', mechanism, place)}"
             for place in range(1, len(LEVELS))
         )
         yield from _head(mechanism, expected, abstained)
@@ -136,7 +137,7 @@ def _sums(dialect: Dialect) -> Iterator[tuple[str, str]]:
             known = f"t.{mechanism} = {level} AND NOT {abstained}"
             yield f"{mechanism}_level_{level}", _count(known)
     for name in PERCEIVED:
-        said = dialect.number("t.perceived", name)
+        said = heads.number(dialect, "t", "perceived", name)
         yield from _head(name, said, dialect.contains("t.abstained", name))
 
 

@@ -7,6 +7,7 @@ __all__ = [
     "clocks",
     "connection",
     "described",
+    "head_columns",
     "judgements",
     "mechanism_means",
     "operator",

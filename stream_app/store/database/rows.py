@@ -13,6 +13,7 @@ from stream_app.core.session.batch import StoredTurn
 from stream_app.core.session.consent import ConsentRecord
 from stream_app.core.session.session_state import SessionState, Versioned
 from stream_app.plain_text.copies import spoken
+from stream_app.store.database import head_columns
 from stream_app.store.database.periods import activity_hour, seen_period
 from stream_app.store.database.privacy import Privacy
 
@@ -50,7 +51,7 @@ def speaker_row(turn: Row, *, reads: bool) -> Row:
 
 
 def turn_score_row(score: TurnScore) -> Row:
-    """A turn score: levels of the mechanisms as columns, all heads as JSON."""
+    """A turn score: what is queried as columns, the rest as JSON."""
     expressed = score.expressed
     levels = {
         name: level.level if (level := expressed.level(name)) is not None else None
@@ -69,9 +70,7 @@ def turn_score_row(score: TurnScore) -> Row:
         "empathy_total": expressed.total,
         "confidence": score.confidence,
         "low_empathy_risk": score.low_empathy_risk,
-        "expressed": expressed,
-        "perceived": score.perceived,
-        "client": score.client,
+        **head_columns.row(expressed, score.perceived, score.client),
         "abstained": score.abstained,
         "intents": score.intents,
     }

@@ -17,6 +17,7 @@ from sqlalchemy.dialects.sqlite import pysqlite
 
 from stream_app.errors import StoreError
 from stream_app.store.database import copying, mechanism_means
+from stream_app.store.database.head_columns import Part
 from stream_app.store.database.mechanism_means import MechanismMeans
 from stream_app.store.database.rows import Row
 from stream_app.store.database.tables import MERGE, UtcDateTime
@@ -141,7 +142,7 @@ def _converter(column: Any, dialect: str) -> Converter | None:
             return mechanism_means.as_numbers if mechanism_means.is_array(dialect) else as_json
         case JSON(none_as_null=True):
             return lambda value: None if value is None else as_json(value)
-        case JSON():
+        case JSON() | Part():
             return as_json
         case _:
             return None

@@ -35,6 +35,7 @@ from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.measures import catalogue
 from stream_app.core.measures.catalogue import Use
 from stream_app.core.measures.heads import PERCEIVED
+from stream_app.store.database import head_columns
 from stream_app.store.database.mechanism_means import MechanismMeans
 
 metadata = MetaData(
@@ -225,11 +226,11 @@ turn_scores = Table(
     Column("empathy_total", SmallInteger),
     Column("confidence", Double, nullable=False),
     Column("low_empathy_risk", Double),
-    Column("expressed", Json, nullable=False),
-    Column("perceived", Json, nullable=False),
-    Column("client", Json, nullable=False),
+    *(Column(name, head_columns.Part(), nullable=False) for name in head_columns.NAMES),
     Column("abstained", Json, nullable=False),
     Column("intents", Json, nullable=False, server_default="{}"),
+    *head_columns.columns(),
+    Column(head_columns.RATIONALES, OptionalJson),
     Index(None, "occurred_at", postgresql_using="brin"),
 )
 

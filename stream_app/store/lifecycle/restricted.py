@@ -22,6 +22,7 @@ from stream_app.core.session.restrictions import (
     Restrictions,
     variables_of,
 )
+from stream_app.store.database import head_columns
 from stream_app.store.database.tables import (
     alerts,
     installation,
@@ -138,6 +139,7 @@ def _remove_from_turns(connection: Connection, session_id: str, restricted: Outp
                     abstained=[name for name in row["abstained"] if name not in names],
                     intents=intents,
                     **{column.name: {} for column in wanted},
+                    **{name: None for column in wanted for name in head_columns.NAMES[column.name]},
                 )
             )
 
