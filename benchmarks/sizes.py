@@ -155,7 +155,6 @@ def measure(
             update={
                 "bundle": bundle,
                 "database_url": SecretStr(url),
-                "cache_sessions": sessions,
                 **keys(),
             }
         )
@@ -253,7 +252,7 @@ def _processor(settings: Settings) -> Iterator[tuple[BatchProcessor, Store]]:
             BatchProcessor(
                 bootstrap.pipeline(settings, scorer),
                 store,
-                BatchSettings(TOPICS, 0.0, settings.cache_sessions),
+                BatchSettings(TOPICS, 0.0),
                 WorkerMetrics(),
             ),
             store,

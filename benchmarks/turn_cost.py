@@ -143,8 +143,7 @@ class Processor:
             BatchSettings(
                 OutputTopics("turn-scores", "session-scores", "alerts"),
                 settings.database_retry_for,
-                settings.cache_sessions,
-                settings.plausible_times,
+                times=settings.plausible_times,
             ),
             metrics,
         )

@@ -1,4 +1,4 @@
-"""Finds environment variables ``RAPPORT_*`` that are not settings, such as misspelt ones."""
+"""Finds environment variables ``RAPPORT_*`` that are not settings: misspelt, or removed."""
 
 import difflib
 import re
@@ -27,8 +27,26 @@ _SERVICE_LINK: Final = re.compile(r"_SERVICE_(HOST|PORT)(_\w+)?$|_PORT_\d+_(TCP|
 _IN_TARGETS: Final = re.compile(r"\$\{(\w+)\}")
 
 
+FIXED: Final[Mapping[str, str]] = {
+    "CACHE_SESSIONS": "a worker keeps 20,000 session states in memory",
+    "CUDA_DEVICE": "choose the GPU with CUDA_VISIBLE_DEVICES",
+    "DATABASE_READ_ROLE": "the role is rapport_reader; grant it to your own",
+    "EARLIEST_EVENT": "events from before 2000 are dead letters",
+    "ASK_EVERY": "`rapport ask` looks every 30 s",
+    "ASK_TIMEOUT": "an answer may take 60 s",
+    "IDLE_CHECK_EVERY": "a worker looks for idle sessions every 2 s",
+    "KAFKA_FETCH_WAIT": "a broker holds a request for 50 ms at most",
+    "NOTIFY_EVERY": "the notifier looks every second",
+    "NOTIFY_LONGEST_WAIT": "the notifier waits 300 s at most",
+    "REORDER_TURNS": "at most 4 turns wait for a missing one, none with RAPPORT_REORDER_WAIT=0",
+    "WINDOW_AFTER": "the bundle's manifest has the window",
+    "WINDOW_BEFORE": "the bundle's manifest has the window",
+}
+"""Removed settings by name, and what holds instead of their value."""
+
+
 def warnings(environment: Mapping[str, str]) -> list[str]:
-    """One sentence for each variable that is not a setting, with the nearest name.
+    """One sentence for each variable that is not a setting: what to do, or the nearest name.
 
     Values are never quoted. Variables that the file of notification targets names are known.
     """
@@ -48,6 +66,9 @@ def warnings(environment: Mapping[str, str]) -> list[str]:
 
 
 def _warning(name: str, known: set[str]) -> str:
+    fixed = FIXED.get(name.upper().removeprefix(PREFIX))
+    if fixed is not None:
+        return f"{name} is no longer a setting: {fixed}; remove the variable"
     nearest = difflib.get_close_matches(name.upper(), sorted(known), 1, cutoff=0.8)
     if nearest:
         return f"{name} is not a setting; did you mean {nearest[0]}?"

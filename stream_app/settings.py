@@ -8,7 +8,6 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
-    AwareDatetime,
     Field,
     SecretStr,
     field_validator,
@@ -20,8 +19,8 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from stream_app.contracts.plausible import AHEAD, EARLIEST, PlausibleTimes
-from stream_app.core.measures.window import WindowPolicy
+from stream_app.contracts.plausible import AHEAD, PlausibleTimes
+from stream_app.core.measures.window import REORDER_TURNS, WindowPolicy
 from stream_app.core.session.approaches import Approaches, parse_approaches
 from stream_app.core.session.consent import OnWithdrawal
 from stream_app.core.session.restrictions import Restrictions, parse_restrictions
@@ -133,12 +132,6 @@ class Settings(BaseSettings):
         ge=1.0,
         description="Seconds without a heartbeat until the group gives a worker's partitions away",
     )
-    kafka_fetch_wait: float = Field(
-        0.05,
-        ge=0.002,
-        le=5.0,
-        description="Seconds for which a broker may hold a worker's request while no turn arrives",
-    )
     topic_prefix: str = Field(
         "dialogue",
         pattern=r"^[a-zA-Z0-9._-]+$",
@@ -160,11 +153,6 @@ class Settings(BaseSettings):
         None,
         description="A replica that analyses, reports and analytics pages read; default: "
         "RAPPORT_DATABASE_URL",
-    )
-    database_read_role: str = Field(
-        "rapport_reader",
-        pattern=r"^[a-z_][a-z0-9_]{0,50}$",
-        description="The role that may read the reporting views; PostgreSQL",
     )
     database_prepare: bool = Field(
         True,
@@ -201,7 +189,6 @@ class Settings(BaseSettings):
     provider: Provider = Field(
         Provider.AUTO, description="auto (CUDA if it works, else the processor), cpu or cuda"
     )
-    cuda_device: int = Field(0, ge=0, description="Number of the device that CUDA sessions use")
     cuda_memory_mb: int | None = Field(
         None, ge=64, description="Maximum MiB of the device for each session; default: all"
     )
@@ -210,19 +197,11 @@ class Settings(BaseSettings):
     batch_max: int = Field(
         256, ge=1, description="Maximum number of events per batch (one transaction)"
     )
-    cache_sessions: int = Field(
-        20_000, ge=1, description="Maximum number of session states in memory"
-    )
-
-    window_before: int | None = Field(None, ge=0, le=8, description="Default: the bundle's")
-    window_after: int | None = Field(None, ge=0, le=8, description="Default: the bundle's")
-    reorder_turns: int = Field(
-        4, ge=0, description="Maximum number of turns that wait for a missing one"
-    )
     reorder_wait: float = Field(
-        30.0, ge=0.0, description="Maximum wait for a missing turn, in event time"
+        30.0,
+        ge=0.0,
+        description="Maximum wait for a missing turn, in event time; 0: turns never wait",
     )
-    earliest_event: AwareDatetime = Field(EARLIEST, description="Older events are dead letters")
     clock_tolerance: float = Field(
         AHEAD.total_seconds(),
         ge=0.0,
@@ -230,9 +209,6 @@ class Settings(BaseSettings):
     )
     idle_timeout: float = Field(
         1800.0, gt=0.0, description="Time without events after which a session is idle"
-    )
-    idle_check_every: float = Field(
-        2.0, gt=0.0, description="Seconds between looks for idle sessions and overdue rules"
     )
 
     rules: Path = Field(DEFAULT_RULES, description="File of alert rules; reloaded when it changes")
@@ -254,12 +230,6 @@ class Settings(BaseSettings):
         None, max_length=100, description="The model's name at RAPPORT_ASK_ENDPOINT"
     )
     ask_key: SecretStr | None = Field(None, description="The key of RAPPORT_ASK_ENDPOINT")
-    ask_timeout: float = Field(
-        60.0, gt=0.0, le=100.0, description="Seconds for one answer of RAPPORT_ASK_ENDPOINT"
-    )
-    ask_every: float = Field(
-        30.0, gt=0.0, description="Seconds between looks of `rapport ask` for ended sessions"
-    )
     rules_source: RulesSource = Field(
         RulesSource.FILE,
         description="file, or database: the version adopted in the console, until then the file",
@@ -313,8 +283,6 @@ class Settings(BaseSettings):
     )
 
     notifications: Path | None = Field(None, description="YAML file of notification targets")
-    notify_every: float = Field(1.0, gt=0.0, description="Interval of polling for alerts")
-    notify_longest_wait: float = Field(300.0, gt=0.0, description="Maximum pause between retries")
     notify_allow: str = Field(
         "",
         description="Networks and hosts, separated by commas, that targets may have although they "
@@ -559,14 +527,10 @@ class Settings(BaseSettings):
         return own if self.profile is None else own.and_everywhere(self.profile.restricted)
 
     def window_of(self, bundle: tuple[int, int]) -> WindowPolicy:
-        """The windows of a bundle that supports so many turns before and after."""
-        before, after = bundle
-        return WindowPolicy(
-            before=before if self.window_before is None else self.window_before,
-            after=after if self.window_after is None else self.window_after,
-            reorder_turns=self.reorder_turns,
-            reorder_wait=timedelta(seconds=self.reorder_wait),
-        )
+        """The window policy for a bundle that reads ``bundle = (before, after)`` turns."""
+        wait = timedelta(seconds=self.reorder_wait)
+        turns = REORDER_TURNS if wait else 0
+        return WindowPolicy(*bundle, reorder_turns=turns, reorder_wait=wait)
 
     @property
     def database(self) -> str:
@@ -586,7 +550,7 @@ class Settings(BaseSettings):
     @property
     def plausible_times(self) -> PlausibleTimes:
         """The range of accepted event times."""
-        return PlausibleTimes(self.earliest_event, timedelta(seconds=self.clock_tolerance))
+        return PlausibleTimes(ahead=timedelta(seconds=self.clock_tolerance))
 
     @property
     def keep_text(self) -> timedelta:

@@ -27,6 +27,7 @@ from stream_app.store.database import tables
 from stream_app.store.stream import schema
 from stream_app.store.stream.repository import open_store
 from stream_app.worker.batches.processor import BatchProcessor
+from stream_app.worker.batches.session_cache import CACHED_SESSIONS
 from stream_app.worker.kafka.broker import free_port
 from tests.e2e.service import Service
 from tests.e2e.test_health import answer
@@ -129,12 +130,12 @@ def run(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
     return Soaked(turns, sessions, seconds, memory, len(worker.cache), cached, still_open)
 
 
-def run_worker(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> Soaked:
+def run_worker(turns: int, sessions: int, seed: int = 1) -> Soaked:
     """Run the events through one worker process with the embedded broker and SQLite."""
     started = time.monotonic()
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="rapport-soak-") as folder:
-        service = Service(Path(folder), health_port=port, cache_sessions=cached, idle_timeout=60.0)
+        service = Service(Path(folder), health_port=port, idle_timeout=60.0)
         try:
             process = psutil.Process(service.start_worker().pid)
             values = [value for _, value in events(turns, sessions, seed)]
@@ -153,7 +154,7 @@ def run_worker(turns: int, sessions: int, cached: int = 1000, seed: int = 1) -> 
         finally:
             service.close()
     seconds = time.monotonic() - started
-    return Soaked(turns, sessions, seconds, memory, cached_now, cached, still_open)
+    return Soaked(turns, sessions, seconds, memory, cached_now, CACHED_SESSIONS, still_open)
 
 
 def _wait_for_events(port: int, count: int) -> None:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 import yaml
 
 from stream_app import __version__, secret_files
+from stream_app.analytics.views.schema import READER
 from stream_app.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -181,7 +182,7 @@ def test_grafana_runs_with_its_profile_only_and_reads_as_the_login_that_is_made_
         "condition": "service_completed_successfully"
     }
     login = services["grafana-login"]
-    assert login["environment"]["READ_ROLE"] == Settings().database_read_role
+    assert login["environment"]["READ_ROLE"] == READER
     assert all(port.startswith("127.0.0.1:") for name in names for port in ports(services[name]))
     monitoring = ROOT / "servers" / "monitoring"
     source = yaml.safe_load(

@@ -59,7 +59,7 @@ SETS: Final[dict[str, dict[str, Any]]] = {
             "oidcClientSecret": {"key": "oidc"},
         },
         "settings": {
-            "RAPPORT_CACHE_SESSIONS": 1_000_000,
+            "RAPPORT_BATCH_MAX": 1_000_000,
             "RAPPORT_REORDER_WAIT": 2.5,
             "RAPPORT_REDACT": False,
             "RAPPORT_LOG_LEVEL": "WARNING",
@@ -326,7 +326,7 @@ def test_numbers_and_switches_of_the_values_arrive_as_they_were_written(
     rendered: dict[str, list[dict[str, Any]]],
 ) -> None:
     found = environment(one(rendered["everything"], "Deployment", "worker"))
-    assert found["RAPPORT_CACHE_SESSIONS"] == "1000000"
+    assert found["RAPPORT_BATCH_MAX"] == "1000000"
     assert found["RAPPORT_REORDER_WAIT"] == "2.5"
     assert found["RAPPORT_REDACT"] == "false"
 

@@ -136,7 +136,7 @@ def scored(folder: Path, policy: str | None) -> Scored:
     result = core.process(received([*log, end()]), {})
     store.commit(result)
     list(rollups.update(store))
-    views.create_views(store, settings.database_read_role, settings.bundle)
+    views.create_views(store, settings.bundle)
     store.close()
     people = People(web.store)
     if people.find("cleo") is None:

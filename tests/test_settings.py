@@ -2,6 +2,7 @@
 
 import pytest
 
+from stream_app.core.measures.window import WindowPolicy
 from stream_app.settings import Settings
 
 PLAIN = {
@@ -78,3 +79,8 @@ def test_an_endpoint_needs_a_model(monkeypatch: pytest.MonkeyPatch, endpoint: st
         Settings()
     monkeypatch.setenv("RAPPORT_ASK_MODEL", "m")
     assert Settings().ask_endpoint == endpoint
+
+
+def test_turns_never_wait_for_a_missing_one_without_a_wait() -> None:
+    assert Settings().window_of((2, 3)) == WindowPolicy(2, 3)
+    assert Settings(reorder_wait=0.0).window_of((2, 3)).reorder_turns == 0

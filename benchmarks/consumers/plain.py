@@ -5,7 +5,6 @@ of the window are joined into one input and re-encoded for every turn, as most m
 score per turn. Both with Rapport's window of 3 turns before and 3 after.
 """
 
-import os
 import sys
 from collections import defaultdict, deque
 from typing import Any
@@ -27,8 +26,6 @@ from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.inference.tokenizer import TextTokenizer
 
-BEFORE = int(os.environ.get("RAPPORT_WINDOW_BEFORE", "3"))
-AFTER = int(os.environ.get("RAPPORT_WINDOW_AFTER", "3"))
 LONGEST = 512
 
 
@@ -38,7 +35,7 @@ class EncodeOnce:
     def __init__(self, scorer: OnnxScorer) -> None:
         self._scorer = scorer
         self._windows: dict[str, WindowState] = defaultdict(WindowState)
-        self._policy = WindowPolicy(BEFORE, AFTER)
+        self._policy = WindowPolicy(*scorer.window)
 
     def __call__(self, turns: list[Turn]) -> list[Row]:
         """Provisional and final scores."""
@@ -72,9 +69,9 @@ class EncodeWindow:
         bundle = scorer.bundle
         self._scorer = scorer
         self._tokenizer = TextTokenizer(bundle.file(bundle.manifest.tokenizer.file), LONGEST)
-        self._windows: dict[str, deque[Turn]] = defaultdict(
-            lambda: deque(maxlen=BEFORE + 1 + AFTER)
-        )
+        before, self._after = scorer.window
+        turns = before + 1 + self._after
+        self._windows: dict[str, deque[Turn]] = defaultdict(lambda: deque(maxlen=turns))
 
     def __call__(self, turns: list[Turn]) -> list[Row]:
         """For each new turn, score the turn in the median of its window."""
@@ -83,7 +80,7 @@ class EncodeWindow:
         for turn in turns:
             window = self._windows[turn.session_id]
             window.append(turn)
-            targets.append(window[-1 - min(AFTER, len(window) - 1)])
+            targets.append(window[-1 - min(self._after, len(window) - 1)])
             texts.append(" ".join(said.text for said in window))
         encoded = self._scorer.encoder.encode(self._tokenizer.tokenize(texts))
         heads = self._scorer.score(

@@ -112,7 +112,7 @@ def _new_store(server: postgres.Server) -> Iterator[Store]:
     key = KeySource("KEY", as_text(new_key()))
     store = open_store(url, master=key, pseudonym=key)
     try:
-        schema.upgrade(store, READ_ROLE)
+        schema.upgrade(store)
         yield store
     finally:
         store.close()
@@ -122,7 +122,7 @@ def _new_store(server: postgres.Server) -> Iterator[Store]:
 def _measure_size(options: Options, store: Store, folder: Path, turns: int, found: Result) -> None:
     manifest = bundles.load(options.bundle).manifest
     sessions, written = _timed(lambda: platform.write(store, manifest, turns, options.say))
-    schema.create_views(store, READ_ROLE)
+    schema.create_views(store)
     _, rolled_up = _timed(lambda: rollups.rebuild(store))
     options.say(f"{turns:,} turns: written in {written:.0f} s, rolled up in {rolled_up:.0f} s")
     queries = all_queries()

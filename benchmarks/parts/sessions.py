@@ -9,6 +9,7 @@ from benchmarks.load.rounds import median
 from benchmarks.options import Options
 from benchmarks.report import markdown, probes
 from benchmarks.storage.open_sessions import OpenSessions
+from stream_app.worker.batches.session_cache import CACHED_SESSIONS
 from stream_app.worker.kafka.broker import free_port
 
 NAME: Final = "sessions"
@@ -51,7 +52,7 @@ def measure(options: Options) -> Result:
             found = Count(sessions, [], [], [], 0, 0.0)
             with consumer_group.workers(settings) as workers:
                 filling = open_now.each_once(SHORT)
-                workers.burst("open", filling[: settings.cache_sessions], open_now.first_seq)
+                workers.burst("open", filling[:CACHED_SESSIONS], open_now.first_seq)
                 for _ in range(options.rounds):
                     before = _lookups(port)
                     turns = open_now.turns(options.size(TURNS, 60))
@@ -66,7 +67,7 @@ def measure(options: Options) -> Result:
             options.say(
                 f"{sessions} open: {median(found.rates):.1f} turns/s, {found.memory:.0f} MiB"
             )
-        return Result(settings.cache_sessions, counts)
+        return Result(CACHED_SESSIONS, counts)
 
 
 def _lookups(port: int) -> tuple[float, float]:
@@ -98,5 +99,5 @@ def table(result: Result) -> str:
         "states in memory",
         "memory, MiB",
     ]
-    words = f"The cache holds at most {result.cache:,} states (`RAPPORT_CACHE_SESSIONS`)."
+    words = f"The cache holds at most {result.cache:,} states."
     return f"{words}\n\n{markdown.table(head, rows)}"

@@ -49,16 +49,14 @@ def measure(options: Options) -> Result:
     turns = workload.turns(options.size(2000, 120))
     few = workload.turns(options.size(400, 24))
     with testbed.opened(options.bundle, options.kafka) as bed:
-        bundle = widened(options.bundle, bed.folder / "bundle", LONGEST)
+        bundles = {
+            point.length: widened(options.bundle, bed.folder / f"bundle-{point.length}", point)
+            for point in points
+        }
         for number in range(options.rounds):
             first = number % len(points)
             for point in points[first:] + points[:first]:
-                after = point.length // 2
-                changes: dict[str, Any] = {
-                    "window_before": point.length - after,
-                    "window_after": after,
-                    "bundle": bundle,
-                }
+                changes: dict[str, Any] = {"bundle": bundles[point.length]}
                 with consumer_group.workers(bed.deployment(**changes)) as workers:
                     burst = workers.burst("run", turns)
                 plain = [sys.executable, "-m", "benchmarks.consumers.plain", "window"]
@@ -70,11 +68,13 @@ def measure(options: Options) -> Result:
     return Result(points)
 
 
-def widened(bundle: Path, folder: Path, slots: int) -> Path:
-    """Copy the bundle, with so many slots for neighbours in its manifest."""
+def widened(bundle: Path, folder: Path, point: Point) -> Path:
+    """Copy the bundle; its manifest gets the point's window and slots for the longest one."""
     shutil.copytree(bundle, folder)
     manifest = msgspec.json.decode((folder / MANIFEST).read_bytes())
-    manifest["head"]["slots"] = slots
+    after = point.length // 2
+    manifest["window"] = {"before": point.length - after, "after": after}
+    manifest["head"]["slots"] = LONGEST
     (folder / MANIFEST).write_bytes(msgspec.json.encode(manifest))
     return folder
 

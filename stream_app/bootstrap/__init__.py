@@ -112,7 +112,7 @@ def scorer(settings: Settings) -> "OnnxScorer":
 
 def cuda_device(settings: Settings) -> CudaDevice:
     """The device that CUDA sessions use."""
-    return CudaDevice(settings.cuda_device, settings.cuda_memory_mb)
+    return CudaDevice(memory_mb=settings.cuda_memory_mb)
 
 
 def offline_scorer(settings: Settings) -> "OnnxScorer":
@@ -176,7 +176,7 @@ def pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
     """Build the pipeline with a scorer.
 
     Raises:
-        BundleError: the configured window is larger than the bundle supports.
+        BundleError: the bundle's window is larger than its head supports.
         RuleFileError: the file of rules is not valid.
         IntentFileError: the file of intents is not valid.
         RoutesFileError: the file of bundles and routes is not valid.
@@ -224,19 +224,18 @@ def default_pipeline(settings: Settings, scorer: "OnnxScorer") -> Pipeline:
 
 
 def _checked_policy(settings: Settings, scorer: "OnnxScorer", wanted: IntentSet) -> Policy:
-    """The core's policy, with a window that the bundle supports.
+    """The core's policy, with a window that the bundle's head supports.
 
     Raises:
-        BundleError: it supports only smaller ones.
+        BundleError: the head supports only smaller ones.
         RuleFileError: the file of rules is not valid.
     """
     chosen = policy(settings, scorer, wanted)
     supported = scorer.bundle.manifest.head.slots
     if chosen.window.before + chosen.window.after > supported:
         raise BundleError(
-            "RAPPORT_WINDOW_BEFORE + RAPPORT_WINDOW_AFTER is "
-            f"{chosen.window.before + chosen.window.after}; "
-            f"{scorer.bundle_id} supports {supported} turns"
+            f"the window of {scorer.bundle_id} has {chosen.window.before + chosen.window.after} "
+            f"turns, its head supports {supported}"
         )
     return chosen
 

@@ -13,8 +13,13 @@ from stream_app.errors import RapportError
 from stream_app.settings import Settings
 from stream_app.store.stream.repository import Store
 
+EVERY = 30.0
+"""Seconds between two looks for ended sessions."""
 LONGEST_WAIT = 300.0
 """Seconds between two tries while the endpoint gives no answer, at most."""
+
+TIMEOUT = 60.0
+"""Seconds for one answer."""
 
 
 def asking_store(settings: Settings) -> Store:
@@ -38,7 +43,7 @@ def asker(settings: Settings, store: Store) -> Asker:
         )
     key = settings.ask_key.get_secret_value() if settings.ask_key else None
     url, model = settings.ask_endpoint, settings.ask_model
-    return Asker(store, ChatEndpoint(url, model, key, settings.ask_timeout))
+    return Asker(store, ChatEndpoint(url, model, key, TIMEOUT))
 
 
 def asking_rounds(settings: Settings, questions: list[Criterion], counter: Counter) -> AskingRounds:
@@ -54,6 +59,6 @@ def asking_rounds(settings: Settings, questions: list[Criterion], counter: Count
         questions,
         counter,
         lambda: datetime.now(UTC),
-        settings.ask_every,
+        EVERY,
         LONGEST_WAIT,
     )

@@ -21,6 +21,11 @@ from stream_app.settings import Settings
 from stream_app.store.alerts.deliveries import Deliveries
 from stream_app.store.alerts.escalations import Escalations
 
+EVERY = 1.0
+"""Seconds between two looks for alerts."""
+LONGEST_WAIT = 300.0
+"""Seconds between two tries of a target that cannot be reached, at most."""
+
 
 def notification_plan(settings: Settings) -> Plan:
     """Targets, rotas and escalation of the configured file; empty without one.
@@ -60,7 +65,6 @@ def notifier_group(settings: Settings, started: float) -> NotifierGroup:
     reached = plan.escalation.reached
     opened = bootstrap.store(settings, connections=2 * (len(plan.targets) + len(reached) + 1))
     counter = deliveries_counter()
-    every, longest = settings.notify_every, settings.notify_longest_wait
 
     def now() -> datetime:
         return datetime.now(UTC)
@@ -75,8 +79,8 @@ def notifier_group(settings: Settings, started: float) -> NotifierGroup:
             channel(settings, target),
             counter,
             now,
-            every,
-            longest,
+            EVERY,
+            LONGEST_WAIT,
             running,
         )
         for target in plan.targets
@@ -84,10 +88,12 @@ def notifier_group(settings: Settings, started: float) -> NotifierGroup:
     ]
     if plan.escalation.paths:
         steps = Escalations(opened)
-        notifiers.append(EscalationPlanner(plan.escalation, steps, counter, now, every, longest))
+        notifiers.append(
+            EscalationPlanner(plan.escalation, steps, counter, now, EVERY, LONGEST_WAIT)
+        )
         notifiers += [
             EscalationSender(
-                target.name, steps, channel(settings, target), counter, now, every, longest
+                target.name, steps, channel(settings, target), counter, now, EVERY, LONGEST_WAIT
             )
             for target in plan.targets
             if target.name in reached

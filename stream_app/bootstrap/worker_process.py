@@ -88,10 +88,9 @@ def worker(
                 settings.turn_score_topic, settings.session_score_topic, settings.alert_topic
             ),
             settings.database_retry_for,
-            settings.cache_sessions,
-            settings.plausible_times,
-            settings.kafka_group,
-            opened.hide_withdrawn,
+            times=settings.plausible_times,
+            group=settings.kafka_group,
+            hide_withdrawn=opened.hide_withdrawn,
         ),
         metrics,
         Clocks(opened.clock),

@@ -23,7 +23,7 @@ def upgrade() -> None:
     settings = settings_for()
     with closing(bootstrap.new_store(settings)) as store:
         before, newest = schema.revisions(store)
-        made = reporting.upgrade(store, settings.database_read_role, settings.bundle)
+        made = reporting.upgrade(store, settings.bundle)
     typer.echo(f"schema {before or 'none'} → {newest}")
     _tell_of_views(made)
 
@@ -36,7 +36,7 @@ def make_views() -> None:
 
     settings = settings_for()
     with closing(bootstrap.store(settings)) as store:
-        made = reporting.create_views(store, settings.database_read_role, settings.bundle)
+        made = reporting.create_views(store, settings.bundle)
     _tell_of_views(made)
 
 

@@ -183,7 +183,7 @@ def test_files_hold_pseudonyms_and_no_text(store: Store, folder: Path) -> None:
 
 def test_roll_ups_and_dimensions_are_the_same_after_archiving(store: Store, folder: Path) -> None:
     fill(store)
-    schema.create_views(store, "rapport_reader")
+    schema.create_views(store)
     list(rollups.update(store))
     dimensions = ("dim_counsellor", "dim_team")
 

@@ -49,7 +49,7 @@ def filled(store: Store) -> Store:
     """Somebody who joined on Sunday the first of March, in the week of 23 February."""
     for name, day in (("s-1", "2026-03-01"), ("s-2", "2026-03-02"), ("s-3", "2026-04-06")):
         store.commit(batches.process(session(name, day)))
-    schema.create_views(store, "rapport_reader")
+    schema.create_views(store)
     list(rollups.update(store))
     return store
 

@@ -132,7 +132,7 @@ def test_small_cells_are_hidden_in_the_views(store: Store) -> None:
     for number in range(6):
         store.commit(batches.process(session(number, DAYS[0])))
     list(rollups.update(store))
-    schema.create_views(store, "rapport_reader")
+    schema.create_views(store)
     with store.reading() as connection:
         shown = connection.exec_driver_sql("SELECT * FROM shown_month").mappings().all()
         means = connection.exec_driver_sql("SELECT * FROM shown_month_measure").all()

@@ -28,7 +28,7 @@ def test_curves_and_tables_from_the_views(store: Store) -> None:
     world = replace(WORLD, counsellors=24, sessions_a_month=12, months=4, new_model=2.5)
     simulated_store.write(simulate(world), store)
     rollups.rebuild(store)
-    schema.create_views(store, "rapport_reader")
+    schema.create_views(store)
     rolled = tables.rollup_sessions.c
     indices: dict[tuple[str, str], list[float]] = defaultdict(list)
     with store.reading() as connection:

@@ -72,7 +72,7 @@ def filled(store: Store) -> Store:
     again = batches.turn(9, session_id="s4", occurred_at=f"{DAYS[4]}T12:00:00Z")
     store.commit(batches.process([again], store.load_states(["s4"], batches.BUNDLE)))
     list(rollups.update(store))
-    schema.create_views(store, "rapport_reader")
+    schema.create_views(store)
     return store
 
 

@@ -45,10 +45,9 @@ def test_it_asks_when_the_endpoint_is_back(store: Store, stub: ChatStub, tmp_pat
         "RAPPORT_SCORECARDS": str(cards),
         "RAPPORT_ASK_ENDPOINT": stub.url,
         "RAPPORT_ASK_MODEL": "small",
-        "RAPPORT_ASK_EVERY": "0.1",
         "RAPPORT_HEALTH_PORT": str(health),
     }
-    command = [sys.executable, "-m", "stream_app", "ask"]
+    command = [sys.executable, "-m", "tests.impatient", "ask"]
     with subprocess.Popen(command, env={**os.environ, **environment}) as asking:
         try:
             until = time.monotonic() + 90

@@ -30,7 +30,7 @@ def written(server: Server) -> Iterator[Store]:
     store = databases.open_store(url)
     manifest = bundles.load(bundles.DEFAULT_BUNDLE).manifest
     assert platform.write(store, manifest, TURNS, lambda _: None) == TURNS // 20
-    schema.create_views(store, "rapport_reader")
+    schema.create_views(store)
     rollups.rebuild(store)
     yield store
     store.close()

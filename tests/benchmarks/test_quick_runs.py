@@ -96,8 +96,9 @@ def test_start_up_time_is_measured() -> None:
 
 
 def test_a_bundle_with_more_slots_is_a_bundle(tmp_path: Path) -> None:
-    folder = window.widened(DEFAULT_BUNDLE, tmp_path / "wide", 12)
-    assert bundles.load(folder).manifest.head.slots == 12
+    folder = window.widened(DEFAULT_BUNDLE, tmp_path / "wide", window.Point(7, [], [], []))
+    made = bundles.load(folder).manifest
+    assert (made.window.before, made.window.after, made.head.slots) == (4, 3, window.LONGEST)
 
 
 @pytest.mark.nightly

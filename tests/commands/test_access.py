@@ -151,7 +151,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a database of two teams and its keys."""
     folder = tmp_path_factory.mktemp("template")
     store = prepare(open_store(databases.sqlite(folder / "one.db")))
-    schema.create_views(store, "rapport_reader")
+    schema.create_views(store)
     judging.fill(store, 1)
     judging.supervisor(store)
     people = People(store)

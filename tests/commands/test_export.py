@@ -42,7 +42,7 @@ def test_the_command_names_every_table() -> None:
 
 @pytest.mark.parametrize("table", EXPORTS)
 def test_every_table_can_be_written_without_text(store: Store, tmp_path: Path, table: str) -> None:
-    schema.create_views(store, "rapport_reader")
+    schema.create_views(store)
     rollups.rebuild(store)
     file = tmp_path / "out"
     status, said = run("export", table, "-o", file)

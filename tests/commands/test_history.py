@@ -42,7 +42,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         patched.setitem(sys.modules, "duckdb", None)  # `make demo` does not install it
         assert history.run(made) > 5000
     store = bootstrap.store(made)
-    schema.create_views(store, made.database_read_role)
+    schema.create_views(store)
     store.close()
     return made
 

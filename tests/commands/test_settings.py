@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from stream_app import cli
+from stream_app import cli, setting_names
 from stream_app.commands.service.doctor import run_checks
 from stream_app.contracts.events import Approach
 from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE, MANIFEST
@@ -27,6 +27,7 @@ from tests.store.batches import prepare, process, turn
 from tests.store.databases import open_store
 
 SECRET = "zanzibar"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -102,6 +103,18 @@ def test_a_misspelt_variable_is_reported_with_the_nearest_name(
 def test_a_variable_without_a_near_name_is_reported_too(invoke) -> None:
     _, _, err = invoke("config", RAPPORT_WEBHOOK_URL=SECRET)
     assert err == "rapport: RAPPORT_WEBHOOK_URL is not a setting; `rapport config` lists them\n"
+
+
+@pytest.mark.parametrize("name", setting_names.FIXED)
+def test_a_setting_that_became_a_constant_is_reported_with_what_holds_now(
+    invoke, name: str
+) -> None:
+    assert name.lower() not in Settings.model_fields
+    status, _, err = invoke("config", **{f"RAPPORT_{name}": SECRET})
+    told = f"RAPPORT_{name} is no longer a setting: {setting_names.FIXED[name]}"
+    assert (status, err) == (0, f"rapport: {told}; remove the variable\n")
+    page = (ROOT / "docs" / "upgrading.md").read_text("utf-8")
+    assert f"`RAPPORT_{name}`" in page, "the page says where each setting went"
 
 
 def test_variables_that_others_read_are_not_reported(invoke, tmp_path: Path) -> None:

@@ -55,7 +55,6 @@ class Service:
                 **up.EMBEDDED_BROKER,
                 **databases.keys(url.get_secret_value()),
                 "topic_partitions": 3,
-                "idle_check_every": 0.5,
                 "clock_tolerance": 86_400.0,  # recorded sessions are sent without pauses
                 **changes,
             }

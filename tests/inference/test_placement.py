@@ -78,10 +78,8 @@ def test_a_scorer_with_a_part_on_the_cpu_does_not_claim_to_be_on_cuda() -> None:
 
 
 def test_doctor_names_the_nodes_of_each_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings().model_copy(
-        update={"provider": Provider.CPU, "cuda_device": 2, "cuda_memory_mb": 512}
-    )
-    assert bootstrap.cuda_device(settings) == CudaDevice(2, 512)
+    settings = Settings().model_copy(update={"provider": Provider.CPU, "cuda_memory_mb": 512})
+    assert bootstrap.cuda_device(settings) == CudaDevice(memory_mb=512)
     checks = [found for found in doctor.run_checks(settings) if found.name == "provider"]
     assert checks[0].healthy
     assert "cpu is in use (cpu was requested); encoder: " in checks[0].detail

@@ -18,7 +18,7 @@ from stream_app.analytics.rollups import rollups
 from stream_app.analytics.simulation import simulated_store
 from stream_app.analytics.simulation.simulator import World, simulate
 from stream_app.analytics.views import schema
-from stream_app.settings import Settings
+from stream_app.analytics.views.schema import READER
 from tests.monitoring.conftest import exported_names
 from tests.monitoring.dashboards import (
     DASHBOARDS,
@@ -31,7 +31,7 @@ from tests.monitoring.dashboards import (
 )
 from tests.store import batches, databases
 
-ROLE: Final = Settings().database_read_role
+ROLE: Final = READER
 PASSWORD: Final = "it's 'quoted' \\ secret"
 NAMES: Final = {"operations", "live-supervision", "longitudinal", "data-health"}
 WORLD: Final = World(
@@ -69,7 +69,7 @@ def reader(server: Server) -> Iterator[str]:
             for seq in range(8)
         ]
         store.commit(batches.process(events))
-    schema.upgrade(store, ROLE)
+    schema.upgrade(store)
     rollups.rebuild(store)
     store.close()
     make_login(url)

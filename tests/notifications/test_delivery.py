@@ -71,8 +71,6 @@ def test_each_transition_is_sent_until_confirmed_and_not_afterwards(
         rules=eager,
         notifications=file,
         notify_allow="127.0.0.0/8",
-        notify_every=0.05,
-        notify_longest_wait=0.5,
         health_port=health,
     )
     given = service.settings
@@ -85,7 +83,7 @@ def test_each_transition_is_sent_until_confirmed_and_not_afterwards(
 
     def notifier() -> subprocess.Popen[bytes]:
         return start(
-            "stream_app.cli",
+            "tests.impatient",
             "notify",
             **environment(service.settings),
             WEBHOOK_URL=f"http://127.0.0.1:{port}/alerts",

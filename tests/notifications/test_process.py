@@ -77,8 +77,6 @@ def test_targets_have_their_own_limits_and_do_not_delay_each_other(
         "RAPPORT_NOTIFICATIONS": str(file),
         "RAPPORT_NOTIFY_ALLOW": "127.0.0.0/8",
         "RAPPORT_DATABASE_URL": empty_url,
-        "RAPPORT_NOTIFY_EVERY": "0.1",
-        "RAPPORT_NOTIFY_LONGEST_WAIT": "1",
         "RAPPORT_LOG_LEVEL": "DEBUG",
         "RAPPORT_HEALTH_PORT": str(health),
         "PORT": str(ports["desk"]),
@@ -91,7 +89,7 @@ def test_targets_have_their_own_limits_and_do_not_delay_each_other(
     def notifier() -> subprocess.Popen[bytes]:
         with errors.open("ab") as out:
             return subprocess.Popen(
-                [sys.executable, "-m", "stream_app.cli", "notify"],
+                [sys.executable, "-m", "tests.impatient", "notify"],
                 env={**os.environ, **environment},
                 stderr=out,
             )

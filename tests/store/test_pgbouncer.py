@@ -43,7 +43,7 @@ def pooled_url(server: Server, pooler: Pooler) -> Iterator[str]:
 
 def test_many_clients_take_turns_on_few_sessions(pooled_url: str) -> None:
     made = databases.open_store(pooled_url)
-    reporting.upgrade(made, "rapport_reader")
+    reporting.upgrade(made)
     batches.prepare(made)
     made.close()
 
@@ -95,7 +95,7 @@ def test_statements_are_prepared_only_without_a_pooler(server: Server, pooled_ur
 
 def test_doctor_recognises_it(pooled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = databases.open_store(pooled_url)
-    reporting.upgrade(made, "rapport_reader")
+    reporting.upgrade(made)
     made.close()
     monkeypatch.setenv("RAPPORT_DATABASE_URL", pooled_url)
     settings = Settings().model_copy(update=databases.keys(pooled_url))

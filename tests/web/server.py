@@ -68,7 +68,7 @@ class Web:
         )
         self.store: Store = open_store(self.settings.database_url.get_secret_value())
         batches.prepare(self.store)
-        analytics.create_views(self.store, self.settings.database_read_role)
+        analytics.create_views(self.store)
         self.tokens = {person.name: self._account(person) for person in PERSONS}
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -179,7 +179,7 @@ def test_a_missing_ca_file_is_reported_with_its_setting(tmp_path: Path) -> None:
 
 
 async def test_an_empty_fetch_is_answered_soon() -> None:
-    app = faust_app.create(settings(kafka_fetch_wait=0.02))
+    app = faust_app.create(settings(kafka_session_timeout=4.0))
     thread = app.consumer._thread
     thread.thread_loop.close()  # never started, so it must be removed here
     plain = AIOKafkaConsumerThread._create_worker_consumer(thread, app.transport)

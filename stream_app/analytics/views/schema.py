@@ -22,6 +22,8 @@ from stream_app.store.stream import schema
 from stream_app.store.stream.repository import Store
 
 VIEWS_MADE: Final = "views"
+READER: Final = "rapport_reader"
+"""The role that may read the reporting views, which a migration creates; PostgreSQL."""
 AGGREGATES: Final = "_aggregates"
 """Appended to the reading role's name: the role that may read only what hides small cells."""
 OPEN_TO_AGGREGATES: Final = ("shown_", "operations_", "dim_date", "dim_bundle", "dim_head")
@@ -36,12 +38,11 @@ class Made(Struct, frozen=True):
     lacking_roles: list[str]
 
 
-def upgrade(store: Store, read_role: str, bundle: Path | None = None) -> Made:
+def upgrade(store: Store, bundle: Path | None = None) -> Made:
     """Apply the migrations that are missing and make the views; other processes wait.
 
     Args:
         store: the open store.
-        read_role: the role that may read the views, on PostgreSQL.
         bundle: a folder of a bundle that is going to score; the views have its heads, too.
 
     Raises:
@@ -50,24 +51,24 @@ def upgrade(store: Store, read_role: str, bundle: Path | None = None) -> Made:
     with schema.one_at_a_time(store):
         with store.transaction() as connection:
             _drop(connection)
-        schema.upgrade(store, read_role=read_role)
-        return _create_views(store, read_role, bundle)
+        schema.upgrade(store)
+        return _create_views(store, bundle)
 
 
-def create_views(store: Store, read_role: str, bundle: Path | None = None) -> Made:
+def create_views(store: Store, bundle: Path | None = None) -> Made:
     """Recreate all views in one transaction and grant them to the read-only roles."""
     store.ping()  # before a lock is made beside a file that is not there
     with schema.one_at_a_time(store):
-        return _create_views(store, read_role, bundle)
+        return _create_views(store, bundle)
 
 
-def _create_views(store: Store, read_role: str, bundle: Path | None) -> Made:
+def _create_views(store: Store, bundle: Path | None) -> Made:
     with store.transaction() as connection:
         views = wanted(connection, bundle)
         _drop(connection)
         for view in views:
             connection.exec_driver_sql(view.sql)
-        lacking = _grant(connection, views, read_role)
+        lacking = _grant(connection, views)
         made = [{"name": VIEWS_MADE, "value": _digest(views)}]
         store.upsert(connection, tables.installation, made, keep=False)
     return Made(len(views), lacking)
@@ -109,13 +110,13 @@ def _drop(connection: Connection) -> None:
             connection.exec_driver_sql(f"DROP VIEW {quoted(name)}")
 
 
-def _grant(connection: Connection, wanted: list[View], role: str) -> list[str]:
+def _grant(connection: Connection, wanted: list[View]) -> list[str]:
     """Grant what each reading role may read; returns the roles that do not exist."""
     if connection.dialect.name != "postgresql":
         return []
     readable = {
-        role: wanted,
-        role + AGGREGATES: [v for v in wanted if v.name.startswith(OPEN_TO_AGGREGATES)],
+        READER: wanted,
+        READER + AGGREGATES: [v for v in wanted if v.name.startswith(OPEN_TO_AGGREGATES)],
     }
     known = set(connection.scalars(sa.text("SELECT rolname FROM pg_roles")))
     schema_name = connection.scalar(sa.text("SELECT current_schema()"))

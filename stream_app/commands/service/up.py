@@ -35,11 +35,12 @@ from stream_app.store.accounts.roles import PersonRole
 from stream_app.worker.kafka import broker
 from stream_app.worker.kafka.topics import declare_topics
 
-EMBEDDED_BROKER: Final = {"kafka_session_timeout": 2.0, "kafka_fetch_wait": 0.01}
+EMBEDDED_BROKER: Final = {"kafka_session_timeout": 2.0}
 """Settings for the embedded broker.
 
 It delays every group join by half of the session's time-out, in whole seconds. It looks for new
-records only twice while a fetch waits: a turn waits for half of that time.
+records only twice while a fetch waits, so that a turn waits for half of that time, which is shorter
+with a short time-out.
 """
 CONSOLE_PATIENCE = 60.0
 
@@ -135,7 +136,7 @@ class DemoOptions(Struct, frozen=True):
 def prepare(settings: Settings) -> None:
     """Create the schema and the topics, before the first worker starts."""
     store = bootstrap.new_store(settings)
-    schema.upgrade(store, settings.database_read_role, settings.bundle)
+    schema.upgrade(store, settings.bundle)
     store.close()
     asyncio.run(declare_topics(settings))
 

@@ -26,6 +26,8 @@ from stream_app.core.measures.heads import Dimension
 
 MAX_GAPS = 64
 DIGESTS_KEPT = 64
+REORDER_TURNS = 4
+"""Turns that wait for a missing one, at most."""
 
 
 class WindowPolicy(Struct, frozen=True):
@@ -33,7 +35,7 @@ class WindowPolicy(Struct, frozen=True):
 
     before: int = 3
     after: int = 3
-    reorder_turns: int = 4
+    reorder_turns: int = REORDER_TURNS
     reorder_wait: timedelta = timedelta(seconds=30)
 
 

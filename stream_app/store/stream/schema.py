@@ -43,15 +43,13 @@ def scripts() -> Path:
     return installed if installed.is_dir() else _PACKAGE.parent / "migrations"
 
 
-def config(store: Store, read_role: str | None = None) -> "Config":
+def config(store: Store) -> "Config":
     """Alembic's configuration for an open store."""
     from alembic.config import Config  # noqa: PLC0415
 
     settings = Config()
     settings.set_main_option("script_location", str(scripts()))
     settings.attributes["engine"] = store.engine
-    if read_role:
-        settings.attributes["read_role"] = read_role
     return settings
 
 
@@ -102,8 +100,8 @@ def _wait(taken: Callable[[], bool], patience: float) -> None:
         time.sleep(POLL)
 
 
-def upgrade(store: Store, revision: str = "head", read_role: str | None = None) -> None:
-    """Apply all pending migrations; ``read_role`` is created on PostgreSQL.
+def upgrade(store: Store, revision: str = "head") -> None:
+    """Apply all pending migrations.
 
     Raises:
         StoreError: a migration failed, the connection was lost, or the schema is one between two
@@ -113,7 +111,7 @@ def upgrade(store: Store, revision: str = "head", read_role: str | None = None) 
 
     _refuse_unknown(store)
     with translate_errors():
-        command.upgrade(config(store, read_role), revision)
+        command.upgrade(config(store), revision)
 
 
 def _refuse_unknown(store: Store) -> None:

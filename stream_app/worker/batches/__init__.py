@@ -9,4 +9,5 @@ __all__ = [
     "processor",
     "progress",
     "record_decoder",
+    "session_cache",
 ]

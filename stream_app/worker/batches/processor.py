@@ -37,17 +37,17 @@ from stream_app.worker.batches.positions import Positions
 from stream_app.worker.batches.retries import Retries
 from stream_app.worker.batches.scoring import Scoring
 from stream_app.worker.batches.self_test import SelfTest
-from stream_app.worker.batches.session_cache import SessionCache
+from stream_app.worker.batches.session_cache import CACHED_SESSIONS, SessionCache
 
 log = structlog.get_logger(__name__)
 
 
 class BatchSettings(Struct, frozen=True):
-    """What the settings say about batches; ``retry_for``: seconds, ``cached``: sessions."""
+    """How batches are processed; ``retry_for``: seconds, ``cached``: sessions in memory."""
 
     topics: OutputTopics
     retry_for: float
-    cached: int
+    cached: int = CACHED_SESSIONS
     times: PlausibleTimes = plausible.DEFAULT
     group: str = "rapport"
     hide_withdrawn: bool = True

@@ -3,8 +3,12 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Final
 
 from stream_app.core.session.session_state import Versioned
+
+CACHED_SESSIONS: Final = 20_000
+"""States that a worker keeps in memory, at most."""
 
 
 class SessionCache:

@@ -24,6 +24,8 @@ from stream_app.worker.kafka.offsets import OffsetTracker
 
 METADATA_AGE_MS = 5000
 """Time in which a recreated topic is detected; Faust's default is a minute."""
+FETCH_WAIT = 0.05
+"""Seconds for which a broker may hold a request while no turn arrives, at most."""
 MAX_RECORD_BATCH = 512 * 1024
 """Bytes; half of the brokers' default limit."""
 LAST_TASKS = 1.0
@@ -118,7 +120,8 @@ def create(settings: Settings) -> RapportApp:
     )
     weakref.finalize(app, shutil.rmtree, folder, ignore_errors=True)
     app.batch_max = settings.batch_max
-    app.fetch_wait = settings.kafka_fetch_wait
+    # the embedded broker answers a waiting request late; its session timeout is short, too
+    app.fetch_wait = min(FETCH_WAIT, settings.kafka_session_timeout / 200)
     return app
 
 

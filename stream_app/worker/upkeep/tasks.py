@@ -32,6 +32,7 @@ REPORTS_AT_START = 10
 TICK_EVERY = 1.0
 TICK_AFTER = timedelta(seconds=5)
 """Grace period for deadlines; a partition less far behind counts as caught up."""
+IDLE_EVERY = 2.0
 RULES_EVERY = 3.0
 BASELINES_EVERY = 300.0
 PURGE_EVERY = 600.0
@@ -85,7 +86,6 @@ class Upkeep:
 
     def tasks(self) -> list[Task]:
         """The table: name, seconds between two runs, function, who runs it."""
-        idle_every = self._settings.idle_check_every
         return [
             Task("health", HEALTH_EVERY, self.report_health, Runs.BESIDE, fatal=True),
             Task("tick", TICK_EVERY, self._fire_due_rules, Runs.IN_PIECES),
@@ -97,7 +97,7 @@ class Upkeep:
             Task("erasures", ERASURES_EVERY, self._finish_erased, Runs.ONCE),
             Task("positions", POSITIONS_EVERY, self._check_positions, Runs.BETWEEN),
             Task("left", LEFT_EVERY, self._close_left_states, Runs.IN_PIECES),
-            Task("idle", idle_every, self._flush_idle_sessions, Runs.IN_PIECES),
+            Task("idle", IDLE_EVERY, self._flush_idle_sessions, Runs.IN_PIECES),
             Task("rollups", ROLLUPS_EVERY, self._roll_up, Runs.ONCE),
             Task("outdated", PURGE_EVERY, self._purge_expired, Runs.ONCE),
         ]

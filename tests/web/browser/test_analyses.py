@@ -78,7 +78,7 @@ def web(new_web: NewWeb, tmp_path_factory: pytest.TempPathFactory) -> ScoredWeb:
     web = new_web(changes={"marked_days": days, "self_declared_attributes": declared})
     simulated_store.write(platform, web.store)
     rollups.rebuild(web.store)
-    schema.create_views(web.store, web.settings.database_read_role)
+    schema.create_views(web.store)
     web.start()
     return web
 

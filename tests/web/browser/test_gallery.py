@@ -88,7 +88,7 @@ def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
     for number in range(4):
         ago = timedelta(days=7 * number + 8)
         web.play_sample(f"counselling-0{number + 1}", f"chat-080{number}", ago=ago, **mine)
-    schema.create_views(web.store, web.settings.database_read_role)
+    schema.create_views(web.store)
     shipped = DEFAULT_RULES.read_text("utf-8")
     first = rule_versions.save(web.store, shipped, "sue", "As shipped")
     rule_versions.adopt(web.store, first, "ada", "To begin with")

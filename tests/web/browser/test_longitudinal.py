@@ -35,7 +35,7 @@ def web(new_web: NewWeb) -> ScoredWeb:
     web = new_web()
     simulated_store.write(simulate(WORLD), web.store)
     rollups.rebuild(web.store)
-    schema.create_views(web.store, web.settings.database_read_role)
+    schema.create_views(web.store)
     speaker = web.store.privacy.pseudonym(LINKED)
     linked = Person("cora", PersonRole.COUNSELLOR, None, speaker)
     People(web.store).add(linked, hash_password(PASSWORD))

@@ -61,7 +61,7 @@ def months(new_web: NewWeb) -> ScoredWeb:
     """With the history of the demo."""
     web = new_web()
     history.run(web.settings)
-    schema.create_views(web.store, web.settings.database_read_role)
+    schema.create_views(web.store)
     web.start()
     return web
 

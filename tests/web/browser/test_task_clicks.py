@@ -32,7 +32,7 @@ def web(new_web: NewWeb) -> ScoredWeb:
     web.play_sample("counselling-05", "calm", ago=HALF, until=8)
     web.play_sample("peer-support-03", "bad", ago=HALF, until=12, counsellor="cleo@example.org")
     rollups.rebuild(web.store)
-    schema.create_views(web.store, web.settings.database_read_role)
+    schema.create_views(web.store)
     web.start()
     return web
 

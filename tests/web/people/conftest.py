@@ -39,7 +39,7 @@ def _filled() -> dict[str, bytes]:
 
 def _fill(file: Path) -> dict[str, bytes]:
     store = prepare(open_store(databases.sqlite(file)))
-    schema.create_views(store, "rapport_reader")
+    schema.create_views(store)
     judging.fill(store)
     judging.counsellor(store)
     for name, team in (("sue", "north"), ("ben", "north"), ("sam", "south"), ("pat", None)):

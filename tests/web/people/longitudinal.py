@@ -78,7 +78,7 @@ def _written() -> dict[str, bytes]:
         simulated = simulate(WORLD)
         simulated_store.write(simulated, store)
         rollups.rebuild(store)
-        schema.create_views(store, "rapport_reader")
+        schema.create_views(store)
         speaker = store.privacy.pseudonym(LINKED)
         for person in (
             Person("sue", PersonRole.SUPERVISOR, all_teams=True),
