@@ -45,6 +45,7 @@ from stream_app.worker.batches.outgoing import OutputTopics
 from stream_app.worker.batches.processor import BatchProcessor, BatchSettings
 from stream_app.worker.batches.record_decoder import RecordDecoder
 from stream_app.worker.kafka import publishing
+from stream_app.worker.kafka.app import RETRY_FOR
 
 BATCHES: Final = (256, 32)
 TURNS: Final = 2048
@@ -142,7 +143,7 @@ class Processor:
             self.store,
             BatchSettings(
                 OutputTopics("turn-scores", "session-scores", "alerts"),
-                settings.database_retry_for,
+                RETRY_FOR,
                 times=settings.plausible_times,
             ),
             metrics,

@@ -114,9 +114,9 @@ def _general(manifest: Mapping[str, Any]) -> Iterator[str]:
     )
     yield (
         "Outputs of the kinds client, outcome and perceived can be switched off by "
-        "`RAPPORT_RESTRICTED_OUTPUTS` or a [policy](../policies.md). Sessions also have an empathy "
-        "index, a low-empathy risk ([method](../low-empathy.md)) and, in some domains, predicted "
-        f"outcomes: {', '.join(sorted(manifest['outcomes']))}."
+        "[`restricted_outputs`](../security.md#restricted-outputs) or a [policy](../policies.md). "
+        "Sessions also have an empathy index, a low-empathy risk ([method](../low-empathy.md)) "
+        f"and, in some domains, predicted outcomes: {', '.join(sorted(manifest['outcomes']))}."
     )
     yield ""
 

@@ -26,11 +26,27 @@ _SERVICE_LINK: Final = re.compile(r"_SERVICE_(HOST|PORT)(_\w+)?$|_PORT_\d+_(TCP|
 """Kubernetes sets these for a service whose name starts with ``rapport-``."""
 _IN_TARGETS: Final = re.compile(r"\$\{(\w+)\}")
 
-
+_IN_GROUPS: Final = "write it into the file that RAPPORT_GROUPS names, as"
+MOVED: Final[Mapping[str, str]] = {
+    "APPROACHES": f"{_IN_GROUPS} `approaches`",
+    "DATABASE_READ_ROLE": "the role is rapport_reader; grant it to your own",
+    "DECLARE_TOPICS": "topics are created unless RAPPORT_TOPIC_PARTITIONS=0",
+    "NOTIFY_ALLOW": "each target in the file of RAPPORT_NOTIFICATIONS has its own `allow`",
+    "OIDC_ACCESS": f"{_IN_GROUPS} `single_sign_on.access`",
+    "OIDC_ACCESS_CLAIM": f"{_IN_GROUPS} `single_sign_on.access_claim`",
+    "OIDC_CREATE_ACCOUNTS": f"{_IN_GROUPS} `single_sign_on.create_accounts`",
+    "OIDC_NAME_CLAIM": f"{_IN_GROUPS} `single_sign_on.name_claim`",
+    "OIDC_SCOPE": f"{_IN_GROUPS} `single_sign_on.scope`",
+    "OIDC_SPEAKER_CLAIM": f"{_IN_GROUPS} `single_sign_on.speaker_claim`",
+    "PRESIDIO_CONFIG": "RAPPORT_REDACTOR takes the file",
+    "RESTRICTED_OUTPUTS": f"{_IN_GROUPS} `restricted_outputs`",
+    "WEB_SIGN_IN_HOURS": "a sign-in expires after 12 hours, or RAPPORT_WEB_IDLE_HOURS",
+}
+"""Removed settings by name whose value would be missed, and what to do with it."""
 FIXED: Final[Mapping[str, str]] = {
     "CACHE_SESSIONS": "a worker keeps 20,000 session states in memory",
     "CUDA_DEVICE": "choose the GPU with CUDA_VISIBLE_DEVICES",
-    "DATABASE_READ_ROLE": "the role is rapport_reader; grant it to your own",
+    "DATABASE_RETRY_FOR": "a worker retries a commit for 240 s before it exits",
     "EARLIEST_EVENT": "events from before 2000 are dead letters",
     "ASK_EVERY": "`rapport ask` looks every 30 s",
     "ASK_TIMEOUT": "an answer may take 60 s",
@@ -39,10 +55,23 @@ FIXED: Final[Mapping[str, str]] = {
     "NOTIFY_EVERY": "the notifier looks every second",
     "NOTIFY_LONGEST_WAIT": "the notifier waits 300 s at most",
     "REORDER_TURNS": "at most 4 turns wait for a missing one, none with RAPPORT_REORDER_WAIT=0",
+    "TRACING": "OTEL_TRACES_EXPORTER=otlp sends traces",
     "WINDOW_AFTER": "the bundle's manifest has the window",
     "WINDOW_BEFORE": "the bundle's manifest has the window",
 }
 """Removed settings by name, and what holds instead of their value."""
+
+
+def are_missed(environment: Mapping[str, str]) -> bool:
+    """Whether it is unsafe to go on without the values of removed settings.
+
+    >>> are_missed({"RAPPORT_APPROACHES": "{}"})
+    True
+    >>> are_missed({"RAPPORT_APPROACHES": "", "APPROACHES": "of another program"})
+    False
+    """
+    moved = {f"{PREFIX}{name}" for name in MOVED}
+    return any(value and name.upper() in moved for name, value in environment.items())
 
 
 def warnings(environment: Mapping[str, str]) -> list[str]:
@@ -66,9 +95,9 @@ def warnings(environment: Mapping[str, str]) -> list[str]:
 
 
 def _warning(name: str, known: set[str]) -> str:
-    fixed = FIXED.get(name.upper().removeprefix(PREFIX))
-    if fixed is not None:
-        return f"{name} is no longer a setting: {fixed}; remove the variable"
+    short = name.upper().removeprefix(PREFIX)
+    if (instead := MOVED.get(short) or FIXED.get(short)) is not None:
+        return f"{name} is no longer a setting: {instead}; remove the variable"
     nearest = difflib.get_close_matches(name.upper(), sorted(known), 1, cutoff=0.8)
     if nearest:
         return f"{name} is not a setting; did you mean {nearest[0]}?"

@@ -24,12 +24,13 @@ from stream_app.core.measures.window import REORDER_TURNS, WindowPolicy
 from stream_app.core.session.approaches import Approaches, parse_approaches
 from stream_app.core.session.consent import OnWithdrawal
 from stream_app.core.session.restrictions import Restrictions, parse_restrictions
+from stream_app.group_file import GroupFile, SingleSignOn
+from stream_app.group_file import load as load_groups
 from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE, find
 from stream_app.inference.devices.provider_choice import Provider
 from stream_app.policies import PolicyError, Profile
 from stream_app.policies import load as load_policy
 from stream_app.secret_files import SecretFiles
-from stream_app.store.accounts.granted_access import AccessByGroup, parse_access
 
 DEFAULT_RULES: Final = Path(__file__).with_name("rules.yaml")
 DEFAULT_SCORECARDS: Final = Path(__file__).with_name("scorecards.yaml")
@@ -65,13 +66,6 @@ class RedactorName(Enum):
 
     RULES = "rules"
     PRESIDIO = "presidio"
-
-
-class TraceExporter(Enum):
-    """Where traces go: nowhere, or to an OpenTelemetry collector."""
-
-    OFF = "off"
-    OTLP = "otlp"
 
 
 class LogFormat(Enum):
@@ -138,10 +132,12 @@ class Settings(BaseSettings):
         description="First part of all topics' names: PREFIX.turns",
     )
     topic_partitions: int = Field(
-        6, ge=1, description="Partitions of topics that are created: at most as many busy workers"
+        6,
+        ge=0,
+        description="Partitions of topics that are missing at start and then created: at most as "
+        "many busy workers; 0: none is created",
     )
     topic_replication: int = Field(1, ge=1, description="Replicas of topics that are created")
-    declare_topics: bool = Field(True, description="Create missing topics at start")
 
     database_url: SecretStr = Field(
         SecretStr("sqlite:///rapport.db"), description="sqlite:/// or postgresql://"
@@ -158,9 +154,6 @@ class Settings(BaseSettings):
         True,
         description="Let PostgreSQL prepare repeated statements; false for a pooler in transaction "
         "mode that is not recognised (PgBouncer is)",
-    )
-    database_retry_for: float = Field(
-        240.0, ge=0.0, description="How long to retry a commit before the worker exits"
     )
 
     master_key: SecretStr | None = Field(
@@ -235,7 +228,11 @@ class Settings(BaseSettings):
         description="file, or database: the version adopted in the console, until then the file",
     )
 
-    approaches: str = Field("", description="JSON: default approach by team:NAME or domain:NAME")
+    groups: Path | None = Field(
+        None,
+        description="File of what holds by team, domain, channel and group of the identity "
+        "provider (YAML): approaches, restricted outputs, single sign-on; read at start",
+    )
 
     policy: str | None = Field(
         None,
@@ -248,11 +245,6 @@ class Settings(BaseSettings):
         description="The day on which workers and their representatives were told of Rapport, such "
         "as 2026-03-01; some policies need it",
     )
-    restricted_outputs: str = Field(
-        "",
-        description="JSON: outputs (client, perceived) that are switched off, by all, team:NAME, "
-        "domain:NAME or channel:NAME",
-    )
 
     require_consent: bool = Field(
         True, description="Score and store only sessions with consent: true"
@@ -262,11 +254,11 @@ class Settings(BaseSettings):
         description="What withdrawn consent does to what is stored: keep, hide or erase",
     )
     redact: bool = Field(True, description="Mask personal details in stored text")
-    redactor: RedactorName = Field(
-        RedactorName.RULES, description="rules, or presidio (an extra; docs/redaction.md)"
-    )
-    presidio_config: Path | None = Field(
-        None, description="Presidio's analyser configuration (YAML); default: Presidio's own"
+    redactor: RedactorName | Path = Field(
+        RedactorName.RULES,
+        union_mode="left_to_right",
+        description="rules, presidio (an extra; docs/redaction.md), or a file with Presidio's "
+        "analyser configuration (YAML)",
     )
     keep_text_days: int = Field(
         30, ge=1, description="Days after which the text of turns is purged"
@@ -283,11 +275,6 @@ class Settings(BaseSettings):
     )
 
     notifications: Path | None = Field(None, description="YAML file of notification targets")
-    notify_allow: str = Field(
-        "",
-        description="Networks and hosts, separated by commas, that targets may have although they "
-        "are not public",
-    )
     external_url: str = Field(
         "", description="URL of the console, without a path, for links in notifications"
     )
@@ -311,9 +298,11 @@ class Settings(BaseSettings):
     web_https: bool = Field(
         False, description="The console is served by HTTPS only; default: as each request says"
     )
-    web_sign_in_hours: float = Field(12.0, gt=0.0, description="Hours until a sign-in expires")
     web_idle_hours: float = Field(
-        12.0, gt=0.0, description="Hours without an action of the person until a sign-in expires"
+        12.0,
+        gt=0.0,
+        description="Hours without an action of the person until a sign-in expires; after 12 it "
+        "does in any case",
     )
 
     practice: bool = Field(
@@ -335,29 +324,9 @@ class Settings(BaseSettings):
     )
     oidc_client_id: str | None = Field(None, description="Rapport's client at the provider")
     oidc_client_secret: SecretStr | None = Field(None, description="None for a public client")
-    oidc_scope: str = Field("openid profile", description="Scopes to ask the provider for")
-    oidc_name_claim: str = Field("preferred_username", description="Claim with the account's name")
-    oidc_access: str = Field(
-        "", description="JSON: role and team by group; default: as the account has them"
-    )
-    oidc_access_claim: str = Field(
-        "groups", description="Claim with the groups of RAPPORT_OIDC_ACCESS"
-    )
-    oidc_speaker_claim: str | None = Field(
-        None, description="Claim with the speaker_id of counsellors, for new accounts"
-    )
-    oidc_create_accounts: bool = Field(
-        False, description="Create accounts at their first single sign-on"
-    )
 
     health_host: str = Field("127.0.0.1", description="Address of /healthz, /readyz, /metrics")
     health_port: int | None = Field(None, ge=0, le=65535, description="Default: off")
-
-    tracing: TraceExporter = Field(
-        TraceExporter.OFF,
-        description="off, or otlp: to the collector of OTEL_EXPORTER_OTLP_ENDPOINT (an extra; "
-        "docs/tracing.md)",
-    )
 
     log_level: str = Field(
         "INFO",
@@ -385,16 +354,11 @@ class Settings(BaseSettings):
     def _by_name(cls, given: Path) -> Path:
         return find(given)
 
-    @field_validator("approaches")
+    @field_validator("redactor")
     @classmethod
-    def _known_groups(cls, given: str) -> str:
-        parse_approaches(given)
-        return given
-
-    @field_validator("oidc_access")
-    @classmethod
-    def _known_access(cls, given: str) -> str:
-        parse_access(given)
+    def _named_or_a_file(cls, given: RedactorName | Path) -> RedactorName | Path:
+        if isinstance(given, Path) and not given.is_file():
+            raise ValueError(f"{given} is neither rules nor presidio, nor a file")
         return given
 
     @field_validator("external_url")
@@ -460,8 +424,6 @@ class Settings(BaseSettings):
         host = urlsplit(self.oidc_issuer).hostname
         if not self.oidc_issuer.startswith("https://") and host not in ("localhost", "127.0.0.1"):
             raise ValueError("RAPPORT_OIDC_ISSUER must be an HTTPS address")
-        if self.oidc_create_accounts and not self.oidc_access:
-            raise ValueError("RAPPORT_OIDC_CREATE_ACCOUNTS needs RAPPORT_OIDC_ACCESS")
         return self
 
     @property
@@ -469,16 +431,21 @@ class Settings(BaseSettings):
         """The parsed ``web_proxies``."""
         return [ip_network(each.strip()) for each in self.web_proxies.split(",")]
 
-    @property
-    def access_by_group(self) -> AccessByGroup:
-        """The parsed ``oidc_access``."""
-        return parse_access(self.oidc_access)
-
-    @field_validator("restricted_outputs")
+    @field_validator("groups")
     @classmethod
-    def _known_outputs(cls, given: str) -> str:
-        parse_restrictions(given)
+    def _usable_file(cls, given: Path | None) -> Path | None:
+        load_groups(given)
         return given
+
+    @property
+    def by_group(self) -> GroupFile:
+        """What the file ``groups`` says; nothing without one."""
+        return load_groups(self.groups)
+
+    @property
+    def single_sign_on(self) -> SingleSignOn:
+        """What is requested of the identity provider, and the access that its groups give."""
+        return self.by_group.single_sign_on
 
     @model_validator(mode="before")
     @classmethod
@@ -522,8 +489,8 @@ class Settings(BaseSettings):
 
     @property
     def restrictions(self) -> Restrictions:
-        """The parsed ``restricted_outputs``, and what the policy restricts everywhere."""
-        own = parse_restrictions(self.restricted_outputs)
+        """What the file ``groups`` restricts, and what the policy restricts everywhere."""
+        own = parse_restrictions(self.by_group.restricted_outputs)
         return own if self.profile is None else own.and_everywhere(self.profile.restricted)
 
     def window_of(self, bundle: tuple[int, int]) -> WindowPolicy:
@@ -544,8 +511,8 @@ class Settings(BaseSettings):
 
     @property
     def approach_by_group(self) -> Approaches:
-        """The parsed ``approaches``."""
-        return parse_approaches(self.approaches)
+        """The default approaches of the file ``groups``."""
+        return parse_approaches(self.by_group.approaches)
 
     @property
     def plausible_times(self) -> PlausibleTimes:

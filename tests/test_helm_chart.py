@@ -71,6 +71,7 @@ SETS: Final[dict[str, dict[str, Any]]] = {
             "scorecards": "scorecards: []\n",
             "intents": "version: 1\n",
             "routes": "version: 1\n",
+            "groups": "approaches: {}\n",
         },
         "worker": {
             "autoscaling": {"by": "lag"},
@@ -96,7 +97,6 @@ SETS: Final[dict[str, dict[str, Any]]] = {
             "enabled": True,
             "targets": TARGETS,
             "secrets": {"DESK": {"key": "desk"}, "MAIL": {"key": "url", "secret": "mail"}},
-            "allow": "10.20.0.0/16",
         },
         "drift": {"enabled": True, "schedule": "0 5 * * 1"},
         "networkPolicy": {
@@ -274,6 +274,8 @@ def test_each_environment_is_understood_by_the_service(
     direct = secret_files.variables(Settings)
     known |= set(direct.values())
     (tmp_path / "bundle" / "default").mkdir(parents=True)
+    (tmp_path / "groups.yaml").write_text(SETS["everything"]["files"]["groups"], "utf-8")
+    folders = re.compile("^(/var/lib/rapport|/etc/rapport/groups)")
     for where, item in everywhere(rendered):
         found = environment(item)
         assert {name for name in found if name.startswith("RAPPORT_")} <= known, where
@@ -285,7 +287,7 @@ def test_each_environment_is_understood_by_the_service(
                 here = value.replace("/run/rapport/secrets", str(tmp_path))
                 if here != value and name.endswith("_FILE"):
                     Path(here).write_text("p@ss:w/rd\n", "utf-8")
-                patch.setenv(name, here.replace("/var/lib/rapport", str(tmp_path)))
+                patch.setenv(name, folders.sub(str(tmp_path), here))
             settings = Settings()
         url = sa.make_url(settings.database)
         assert url.password == "p@ss:w/rd", where
@@ -298,13 +300,13 @@ def test_traces_are_sent_where_the_network_policy_lets_them(
 ) -> None:
     for component in ("worker", "web"):
         found = environment(one(rendered["everything"], "Deployment", component))
-        assert found["RAPPORT_TRACING"] == "otlp"
+        assert found["OTEL_TRACES_EXPORTER"] == "otlp"
         assert found["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector.monitoring:4318"
         assert found["OTEL_TRACES_SAMPLER_ARG"] == "0.5"
         policy = one(rendered["everything"], "NetworkPolicy", component)
         ports = [port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]]
         assert 4318 in ports
-        assert "RAPPORT_TRACING" not in environment(
+        assert "OTEL_TRACES_EXPORTER" not in environment(
             one(rendered["minimal"], "Deployment", component)
         )
 
@@ -652,7 +654,7 @@ def test_files_of_the_values_are_mounted_where_the_settings_say(
     maps = {
         each["metadata"]["name"]: each["data"] for each in of(rendered["everything"], "ConfigMap")
     }
-    names = ("rules", "scorecards", "routes", "intents", "notifications")
+    names = ("rules", "scorecards", "routes", "intents", "groups", "notifications")
     assert maps.keys() == {f"rapport-{name}" for name in names}
     read = set()
     for item in of(rendered["everything"], "Deployment"):
@@ -666,7 +668,7 @@ def test_files_of_the_values_are_mounted_where_the_settings_say(
         named = {value for value in environment(item).values() if value.startswith("/etc/")}
         assert named == there
         read |= named
-    assert len(read) == 5
+    assert len(read) == 6
     assert maps["rapport-notifications"]["notifications.yaml"] == TARGETS
 
 
@@ -678,6 +680,15 @@ def test_a_changed_file_of_targets_restarts_the_notifier(
     before = {component(each): each for each in of(rendered["everything"], "Deployment")}
     same = {part for part, each in after.items() if each == before[part]}
     assert same == {"worker", "web"}
+
+
+def test_a_changed_file_of_groups_restarts_its_readers(
+    folder: Path, rendered: dict[str, list[dict[str, Any]]]
+) -> None:
+    changed = merged(SETS["everything"], {"files": {"groups": "restricted_outputs: {}\n"}})
+    after = {component(each): each for each in of(render(folder, changed), "Deployment")}
+    before = {component(each): each for each in of(rendered["everything"], "Deployment")}
+    assert {part for part, each in after.items() if each == before[part]} == {"notifier"}
 
 
 @pytest.mark.parametrize(

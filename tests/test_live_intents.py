@@ -13,6 +13,7 @@ from stream_app.core.session.restrictions import parse_restrictions
 from stream_app.inference.bundles import bundle as bundles
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import restricted
+from tests import group_files
 from tests.store.batches import received, turn
 from tests.store.reading import rows
 from tests.web.in_process import InProcessWeb
@@ -39,17 +40,18 @@ rules:
     for: 0s
 """
 TEXTS = ("I want my money back for this ticket.", "I am really sorry for the inconvenience.")
-POLICY = '{"all": ["client"]}'
+POLICY: dict[str, list[str]] = {"all": ["client"]}
 
 
 class Scored:
     """A session of two turns, scored with the intents, and the console on its database."""
 
-    def __init__(self, folder: Path, policy: str = "") -> None:
+    def __init__(self, folder: Path, **policy: list[str]) -> None:
         files = {"intents": folder / "intents.yaml", "rules": folder / "rules.yaml"}
         files["intents"].write_text(INTENTS, "utf-8")
         files["rules"].write_text(RULES, "utf-8")
-        changes: dict[str, object] = {**files, "restricted_outputs": policy}
+        groups = group_files.written(folder, restricted_outputs=policy)
+        changes: dict[str, object] = {**files, "groups": groups}
         self.web = InProcessWeb(folder, changes=changes)
         settings = self.web.settings.model_copy(update={"bundle": bundles.find("nano"), **files})
         scorer = bootstrap.scorer(settings)
@@ -94,7 +96,7 @@ def test_hits_are_stored_shown_exported_and_start_rules(session: Scored) -> None
 
 
 def test_restricted_client_outputs_leave_the_counsellors_intents(tmp_path: Path) -> None:
-    session = Scored(tmp_path, POLICY)
+    session = Scored(tmp_path, **POLICY)
     session.web.stop()
     assert session.stored() == {0: set(), 1: {"express_apology"}}
     assert session.result.alerts == []

@@ -19,11 +19,12 @@ from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import restricted
+from tests import group_files
 from tests.store.batches import end, received, turn
 from tests.store.reading import rows
 from tests.web.in_process import InProcessWeb
 
-POLICY = '{"all": ["client", "perceived"]}'
+POLICY: dict[str, list[str]] = {"all": ["client", "perceived"]}
 TEXTS = (
     "I cannot go on like this, I am desperate and nobody cares.",
     "That sounds very hard. What happened?",
@@ -82,9 +83,11 @@ class Scored:
             return found + "".join(archive.read(name).decode() for name in archive.namelist())
 
 
-def scored(folder: Path, policy: str) -> Scored:
+def scored(folder: Path, **policy: list[str]) -> Scored:
     (folder / "rules.yaml").write_text(RULES, "utf-8")
-    web = InProcessWeb(folder, changes={"restricted_outputs": policy})
+    web = InProcessWeb(
+        folder, changes={"groups": group_files.written(folder, restricted_outputs=policy)}
+    )
     settings = web.settings.model_copy(
         update={"bundle": bundles.find(Path("nano")), "rules": folder / "rules.yaml"}
     )
@@ -105,7 +108,7 @@ def _restricted(heads: list[Head]) -> list[str]:
 
 @pytest.fixture
 def unrestricted(tmp_path: Path) -> Iterator[Scored]:
-    session = scored(tmp_path, "")
+    session = scored(tmp_path)
     yield session
     session.web.stop()
 
@@ -121,7 +124,7 @@ def test_without_a_policy_the_outputs_are_there(unrestricted: Scored) -> None:
 
 
 def test_a_policy_keeps_them_out_of_rows_messages_pages_and_exports(tmp_path: Path) -> None:
-    session = scored(tmp_path, POLICY)
+    session = scored(tmp_path, **POLICY)
     try:
         stored, sent, read = session.stored(), session.sent(), session.read()
     finally:
@@ -160,5 +163,5 @@ def test_a_policy_of_another_team_removes_nothing(unrestricted: Scored) -> None:
     with store.transaction() as connection:
         connection.execute(tables.sessions.update().values(team="boston"))
     before = unrestricted.stored()
-    list(restricted.remove(store, parse_restrictions('{"team:berlin": ["client"]}')))
+    list(restricted.remove(store, parse_restrictions({"team:berlin": ["client"]})))
     assert unrestricted.stored() == before

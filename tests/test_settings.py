@@ -1,15 +1,23 @@
 """Settings read from the environment, where every value is text."""
 
+from pathlib import Path
+
 import pytest
 
 from stream_app.core.measures.window import WindowPolicy
-from stream_app.settings import Settings
+from stream_app.settings import RedactorName, Settings
 
+MOST = 72
+"""Settings; a new one needs a reason why one value does not suit everybody."""
 PLAIN = {
     name: field.default
     for name, field in Settings.model_fields.items()
     if isinstance(field.default, bool | int | float | str)
 }
+
+
+def test_there_are_few_settings() -> None:
+    assert len(Settings.model_fields) <= MOST
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -79,6 +87,15 @@ def test_an_endpoint_needs_a_model(monkeypatch: pytest.MonkeyPatch, endpoint: st
         Settings()
     monkeypatch.setenv("RAPPORT_ASK_MODEL", "m")
     assert Settings().ask_endpoint == endpoint
+
+
+def test_a_redactor_is_named_or_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "presidio.yaml"
+    with pytest.raises(ValueError, match="is neither rules nor presidio, nor a file"):
+        Settings(redactor=file)
+    file.write_text("{}", "utf-8")
+    assert Settings(redactor=file).redactor == file
+    assert Settings(redactor="presidio").redactor is RedactorName.PRESIDIO
 
 
 def test_turns_never_wait_for_a_missing_one_without_a_wait() -> None:

@@ -56,6 +56,7 @@ def test_the_tutorial_leads_to_an_alert(
     assert "make install" in install
     assert "rapport web" in look
     port = free_port()
+    name = name.replace("severities:", "allow: [127.0.0.1]\n    severities:")
     script = "\n".join((start.replace("rapport broker", f"rapport broker --port {port}"), name))
     script += "\n".join(("", send, "read -r _", clean))
     rapport = f'rapport() {{ "{sys.executable}" -m stream_app "$@"; }}'
@@ -66,7 +67,6 @@ def test_the_tutorial_leads_to_an_alert(
             env={
                 **os.environ,
                 "TEAM_CHANNEL": address,
-                "RAPPORT_NOTIFY_ALLOW": "127.0.0.1",
                 "RAPPORT_KAFKA_BROKERS": f"127.0.0.1:{port}",
             },
             stdin=subprocess.PIPE,

@@ -24,7 +24,7 @@ from stream_app.core.rules.scorecards import parse as parse_scorecards
 from stream_app.core.session.consent import OnWithdrawal
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.ports import Scorer
-from stream_app.errors import BundleError
+from stream_app.errors import BundleError, RapportError
 from stream_app.inference.bundles import bundle as bundles
 from stream_app.inference.devices.provider_choice import CudaDevice
 from stream_app.redaction.mask import redact
@@ -32,7 +32,7 @@ from stream_app.redaction.port import Redactor
 from stream_app.redaction.presidio import open_presidio
 from stream_app.redaction.rules import Rules
 from stream_app.sealing.sources import KeySource
-from stream_app.settings import RedactorName, RulesSource, Settings, TraceExporter
+from stream_app.settings import RedactorName, RulesSource, Settings
 from stream_app.store.accounts.people import People
 from stream_app.store.accounts.sign_in_throttle import SignInThrottle
 from stream_app.store.alerts import drift_changes, rule_sources
@@ -85,13 +85,16 @@ log = structlog.get_logger(__name__)
 
 
 def tracing(settings: Settings, service: str) -> Tracing:
-    """Return the tracer of a process; it traces nothing unless RAPPORT_TRACING is set.
+    """Return the tracer of a process; it traces nothing unless OTEL_TRACES_EXPORTER is ``otlp``.
 
     Raises:
         RapportError: a variable ``OTEL_*`` has a value that cannot be used.
     """
-    if settings.tracing is TraceExporter.OFF:
+    exporter = os.environ.get("OTEL_TRACES_EXPORTER", "")
+    if exporter in ("", "none"):
         return OFF
+    if exporter != "otlp":
+        raise RapportError(f"OTEL_TRACES_EXPORTER is {exporter!r}: Rapport knows otlp and none")
     from stream_app.tracing.otlp import OtlpTracing  # noqa: PLC0415  # an extra
 
     return OtlpTracing(service, settings.kafka_group)
@@ -343,9 +346,9 @@ def redactor(settings: Settings) -> Redactor:
     Raises:
         RapportError: Presidio is configured and does not start.
     """
-    if settings.redact and settings.redactor is RedactorName.PRESIDIO:
-        return open_presidio(settings.presidio_config)
-    return Rules()
+    if not settings.redact or settings.redactor is RedactorName.RULES:
+        return Rules()
+    return open_presidio(settings.redactor if isinstance(settings.redactor, Path) else None)
 
 
 def mask(settings: Settings) -> Callable[[str], str] | None:
@@ -418,7 +421,7 @@ def web(settings: Settings, tracing: Tracing = OFF) -> "FastAPI":
     live_topics = [settings.turn_score_topic, settings.session_score_topic, settings.alert_topic]
 
     async def declare() -> None:
-        if settings.declare_topics:
+        if settings.topic_partitions:
             await declare_topics(settings, patience=0.0)
 
     people_topics = [settings.alert_action_topic, settings.intervention_topic]

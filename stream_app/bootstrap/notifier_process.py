@@ -41,7 +41,7 @@ def notification_plan(settings: Settings) -> Plan:
 def channel(settings: Settings, target: Target) -> Channel:
     """Create the channel to a target."""
     url, external = target.url.get_secret_value(), settings.external_url
-    allowed = parse_allowed(settings.notify_allow)
+    allowed = parse_allowed(target.allow)
     if target.kind == "apprise":
         return AppriseChannel(target.name, url, external, target.timeout, allowed)
     secret = target.secret.get_secret_value() if target.secret else None

@@ -87,7 +87,7 @@ def worker(
             OutputTopics(
                 settings.turn_score_topic, settings.session_score_topic, settings.alert_topic
             ),
-            settings.database_retry_for,
+            faust_app.RETRY_FOR,
             times=settings.plausible_times,
             group=settings.kafka_group,
             hide_withdrawn=opened.hide_withdrawn,
@@ -99,8 +99,8 @@ def worker(
     )
     health = Health(
         HealthLimits(
-            join=faust_app.rebalance_timeout(settings) + 60.0,
-            progress=settings.database_retry_for + 60.0,
+            join=faust_app.REBALANCE_FOR + 60.0,
+            progress=faust_app.RETRY_FOR + 60.0,
         )
     )
     source = bootstrap.rule_source(settings, opened)

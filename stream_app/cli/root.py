@@ -72,6 +72,8 @@ def _root(
 
         for warning in setting_names.warnings(os.environ):
             typer.echo(f"rapport: {warning}", err=True)
+        if setting_names.are_missed(os.environ):
+            raise typer.Exit(2)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ changes in between (DNS rebinding) therefore does not help.
 
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -40,7 +40,7 @@ class AddressRefused(OSError):
 
 
 class AllowedTargets(Struct, frozen=True):
-    """Networks and host names that targets may have although they are not public."""
+    """Networks and host names that a target may have although they are not public."""
 
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
@@ -50,24 +50,23 @@ class AllowedTargets(Struct, frozen=True):
         return any(address in network for network in self.networks)
 
 
-def parse_allowed(text: str) -> AllowedTargets:
-    """Parse the setting: addresses, networks and host names, separated by commas.
+def parse_allowed(given: Iterable[str]) -> AllowedTargets:
+    """Sort addresses, networks and host names.
 
     Raises:
         RapportError: a part has a slash or colon and is not a network.
 
-    >>> parse_allowed("127.0.0.0/8, Hooks.internal").hosts
+    >>> parse_allowed(["127.0.0.0/8", "Hooks.internal"]).hosts
     frozenset({'hooks.internal'})
     """
     networks, hosts = [], set()
-    for part in filter(None, map(str.strip, text.split(","))):
+    for part in given:
         try:
             networks.append(ip_network(part))
         except ValueError:
             if "/" in part or ":" in part:
                 raise RapportError(
-                    "RAPPORT_NOTIFY_ALLOW must list networks such as 10.1.0.0/16 and host names, "
-                    "separated by commas"
+                    f"{part} is neither a network, such as 10.1.0.0/16, nor a host name"
                 ) from None
             hosts.add(_plain(part))
     return AllowedTargets(tuple(networks), frozenset(hosts))
@@ -149,7 +148,7 @@ class Guard:
             self.check(address)
 
     def _refuse(self, reason: str) -> None:
-        self.refusal = f"{reason}: refused unless RAPPORT_NOTIFY_ALLOW lists its network or host"
+        self.refusal = f"{reason}: refused unless its `allow` lists the network or host"
         raise AddressRefused(self.refusal)
 
 

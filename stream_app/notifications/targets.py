@@ -37,6 +37,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from stream_app.errors import RapportError
 from stream_app.notifications.apprise_channel import service
+from stream_app.notifications.connection_guard import parse_allowed
 from stream_app.notifications.escalation import Escalation, EscalationPath, EscalationStep
 from stream_app.notifications.rate_limit import QuietHours, RateLimit
 from stream_app.notifications.rota import WEEKDAYS, DatedShift, Rota, WeeklyShift
@@ -150,6 +151,13 @@ class Target(Chosen):
     critical_passes: bool = False
     quiet_hours: Quiet | None = None
     timeout: Annotated[float, Field(gt=0.0, le=MAX_TIMEOUT)] = DEFAULT_TIMEOUT
+    allow: list[str] = []
+
+    @field_validator("allow")
+    @classmethod
+    def _validate_allow(cls, value: list[str]) -> list[str]:
+        _check_with(parse_allowed, value)
+        return value
 
     @field_validator("url")
     @classmethod
@@ -406,7 +414,7 @@ def _message(path: _Location, what: str) -> str:
     return f"{key}: {what}" if key else what
 
 
-def _check_with(check: Any, value: str) -> None:
+def _check_with(check: Any, value: str | list[str]) -> None:
     try:
         check(value)
     except RapportError as problem:

@@ -114,6 +114,6 @@ def open_presidio(config: Path | None) -> PresidioRedactor:
     except (Exception, SystemExit) as problem:
         raise RapportError(
             f"Presidio does not start ({type(problem).__name__}): install its language model "
-            "(docs/redaction.md) or check RAPPORT_PRESIDIO_CONFIG"
+            "(docs/redaction.md) or check the file in RAPPORT_REDACTOR"
         ) from problem
     return PresidioRedactor(analyzer)

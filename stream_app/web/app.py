@@ -21,6 +21,7 @@ from stream_app.web.http.path_segments import EncodedSlashes
 from stream_app.web.http.proxies import ProxyHeaders
 from stream_app.web.http.security import SecurityHeaders
 from stream_app.web.services import Services
+from stream_app.web.sign_in.auth import SIGN_IN_LASTS
 
 CONNECTIONS: Final = 15
 """Connections of each process to each database."""
@@ -48,7 +49,7 @@ def create(services: Services) -> FastAPI:
     app.add_middleware(
         CookieSessions,
         key=services.store.cookie_key(),
-        max_age=round(services.settings.web_sign_in_hours * 3600),
+        max_age=round(SIGN_IN_LASTS.total_seconds()),
         always_https=always_https,
     )
     app.add_middleware(EncodedSlashes)

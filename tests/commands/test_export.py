@@ -15,6 +15,7 @@ from stream_app.cli.reporting import EXPORTS
 from stream_app.commands.results import export
 from stream_app.store.accounts import audit
 from stream_app.store.stream.repository import Store, open_store
+from tests import group_files
 from tests.store import databases, judging
 from tests.store.batches import prepare
 
@@ -96,7 +97,8 @@ def test_restricted_outputs_are_left_out(
         return set(file.read_text("utf-8-sig").splitlines()[0].split(","))
 
     assert {"client", "expressed"} <= names(tmp_path / "all.csv")
-    monkeypatch.setenv("RAPPORT_RESTRICTED_OUTPUTS", '{"all": ["client"]}')
+    file = group_files.written(tmp_path, restricted_outputs={"all": ["client"]})
+    monkeypatch.setenv("RAPPORT_GROUPS", str(file))
     assert "client" not in names(tmp_path / "less.csv")
 
 

@@ -14,7 +14,6 @@ import sqlalchemy as sa
 
 from stream_app import cli, setting_names
 from stream_app.commands.service.doctor import run_checks
-from stream_app.contracts.events import Approach
 from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE, MANIFEST
 from stream_app.settings import Settings
 from stream_app.store.database import tables
@@ -105,6 +104,19 @@ def test_a_variable_without_a_near_name_is_reported_too(invoke) -> None:
     assert err == "rapport: RAPPORT_WEBHOOK_URL is not a setting; `rapport config` lists them\n"
 
 
+@pytest.mark.parametrize("name", setting_names.MOVED)
+def test_a_removed_setting_whose_value_would_be_missed_stops_the_command(invoke, name: str) -> None:
+    assert name.lower() not in Settings.model_fields
+    given = f"RAPPORT_{name}"
+    status, out, err = invoke("config", **{given: SECRET})
+    told = f"{given} is no longer a setting: {setting_names.MOVED[name]}; remove the variable"
+    assert (status, out, err) == (2, "", f"rapport: {told}\n")
+    _, finding = islice(run_checks(Settings()), 2)
+    assert (finding.name, finding.healthy, finding.detail) == ("settings", False, told)
+    assert f"`{given}`" in (ROOT / "docs" / "upgrading.md").read_text("utf-8")
+    assert invoke("config", **{given: ""})[0] == 0, "as compose files pass what is not set"
+
+
 @pytest.mark.parametrize("name", setting_names.FIXED)
 def test_a_setting_that_became_a_constant_is_reported_with_what_holds_now(
     invoke, name: str
@@ -158,20 +170,6 @@ def test_up_refuses_a_configured_port_that_is_in_use(invoke) -> None:
     )
 
 
-def test_a_teams_approach_overrides_its_domains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(
-        "RAPPORT_APPROACHES",
-        '{"domain:counselling": "motivational-interviewing", "team:mi": '
-        '"motivational-interviewing"}',
-    )
-    found = Settings().approach_by_group
-    interviewing = Approach.MOTIVATIONAL_INTERVIEWING.value
-    assert found.of("counselling", "other") == interviewing
-    assert found.of("peer-support", "mi") == interviewing
-    assert found.of("peer-support", "other") is None
-    assert Settings(approaches="").approach_by_group.of("counselling", "mi") is None
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -180,10 +178,6 @@ def test_a_teams_approach_overrides_its_domains(monkeypatch: pytest.MonkeyPatch)
         ("RAPPORT_KAFKA_SECURITY", SECRET),
         ("RAPPORT_THREADS", "0"),
         ("RAPPORT_TOPIC_PREFIX", f"{SECRET} !"),
-        ("RAPPORT_APPROACHES", SECRET),
-        ("RAPPORT_APPROACHES", f'{{"domain:{SECRET}": "motivational-interviewing"}}'),
-        ("RAPPORT_APPROACHES", f'{{"team:night": "{SECRET}"}}'),
-        ("RAPPORT_APPROACHES", '{"team:": "motivational-interviewing"}'),
     ],
 )
 def test_an_invalid_value_is_one_line_that_names_the_variable(

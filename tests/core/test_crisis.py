@@ -109,7 +109,7 @@ def _seconds(text: str) -> float:
 class Talk:
     """A session under the shipped rules; ``say`` scores what becomes due."""
 
-    def __init__(self, restricted: str = "") -> None:
+    def __init__(self, **restricted: list[str]) -> None:
         self.policy = Policy(
             WindowPolicy(before=2, after=1, reorder_turns=1),
             SHIPPED,
@@ -187,6 +187,6 @@ def test_a_withheld_turn_does_not_count_and_the_alert_ends_with_the_consent() ->
 
 
 def test_restricted_client_outputs_switch_the_rule_off() -> None:
-    talk = Talk('{"all": ["client"]}')
+    talk = Talk(all=["client"])
     assert talk.say(turn(seq=0, text=CRY), turn(seq=1), end()) == []
     assert all(CRISIS not in client for client in talk.outputs.values())

@@ -30,9 +30,11 @@ def test_a_worker_waits_for_a_late_broker(tmp_path: Path) -> None:
 
 
 def test_a_topic_created_later_is_read(new_service: NewService) -> None:
-    service = new_service(declare_topics=False)
+    service = new_service()
     prefix = f"{service.settings.topic_prefix}-later"
-    service.settings = service.settings.model_copy(update={"topic_prefix": prefix})
+    service.settings = service.settings.model_copy(
+        update={"topic_prefix": prefix, "topic_partitions": 0}
+    )
     worker = service.start_worker()
     asyncio.run(make(service, service.settings.topics))
     service.send([turn(0)])

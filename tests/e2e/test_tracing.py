@@ -44,7 +44,7 @@ def test_one_trace_from_the_producer_to_the_published_messages(service: Service)
     with collecting() as collector:
         worker = service.start_worker(
             {
-                "RAPPORT_TRACING": "otlp",
+                "OTEL_TRACES_EXPORTER": "otlp",
                 "RAPPORT_LOG_FORMAT": "json",
                 "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
                 "OTEL_BSP_SCHEDULE_DELAY": "100000000",

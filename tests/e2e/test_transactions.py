@@ -49,9 +49,7 @@ def lag(service: Service) -> str:
 
 
 def test_aborted_events_do_not_count_and_markers_are_no_lag(new_service: NewService) -> None:
-    service = new_service(
-        topic_partitions=1, idle_timeout=1.0, health_port=broker.free_port(), database_retry_for=1.0
-    )
+    service = new_service(topic_partitions=1, idle_timeout=1.0, health_port=broker.free_port())
     service.start_worker()
     asyncio.run(send(service, [turn(seq) for seq in range(3)], commit=True))
     service.wait_for(lambda: service.count(tables.turns) == 3, "the committed turns are stored")

@@ -40,7 +40,7 @@ pytestmark = [
 ]
 SECRET = "zanzibar"
 SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-LOOPBACK = parse_allowed("127.0.0.0/8")
+LOOPBACK = parse_allowed(["127.0.0.0/8"])
 CONSOLE = "https://console.example.org"
 
 
@@ -223,13 +223,16 @@ targets:
   - name: desk
     kind: webhook
     url: ${DESK}
+    allow: [127.0.0.0/8]
     secret: ${SIGNING}
   - name: gone
     kind: webhook
     url: ${GONE}
+    allow: [127.0.0.0/8]
   - name: chat
     kind: apprise
     url: ${CHAT}
+    allow: [127.0.0.0/8]
 """
 
 
@@ -237,7 +240,6 @@ def environment(file: Path, receiver: Receiver) -> dict[str, str]:
     file.write_text(FILE, "utf-8")
     return {
         "RAPPORT_NOTIFICATIONS": str(file),
-        "RAPPORT_NOTIFY_ALLOW": "127.0.0.0/8",
         "RAPPORT_EXTERNAL_URL": CONSOLE,
         "RAPPORT_LOG_LEVEL": "DEBUG",
         "DESK": f"http://127.0.0.1:{receiver.port}/{SECRET}",
@@ -286,7 +288,7 @@ def test_the_doctor_names_the_targets_or_the_invalid_line(
     monkeypatch.delenv("CHAT")
     wrong = doctor._finding("notify", doctor._notifications, Settings())
     assert not wrong.healthy
-    assert "notifications.yaml:12: url: environment variable CHAT is not set" in wrong.detail
+    assert "notifications.yaml:14: url: environment variable CHAT is not set" in wrong.detail
     monkeypatch.delenv("RAPPORT_NOTIFICATIONS")
     nobody = doctor._finding("notify", doctor._notifications, Settings())
     assert (nobody.healthy, "no notifications are sent" in nobody.detail) == (True, True)

@@ -9,9 +9,9 @@ from ipaddress import ip_address
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from stream_app.bootstrap import notifier_process
-from stream_app.errors import RapportError
 from stream_app.notifications.apprise_channel import AppriseChannel
 from stream_app.notifications.connection_guard import (
     AddressRefused,
@@ -26,7 +26,7 @@ from stream_app.settings import Settings
 from tests.notifications.alerts import FIRING
 
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # a plugin of Apprise's
-NOBODY = parse_allowed("")
+NOBODY = parse_allowed([])
 PUBLIC = "93.184.215.14"
 KINDS = ["webhook", "apprise"]
 
@@ -77,12 +77,12 @@ def elsewhere() -> Iterator[Inner]:
     server.close()
 
 
-def channel(kind: str, host: str, port: int, allowed: str = "") -> Channel:
+def channel(kind: str, host: str, port: int, allowed: list[str] | None = None) -> Channel:
     if kind == "webhook":
         url = f"http://{host}:{port}/zanzibar"
-        return Webhook("desk", url, None, "", 2.0, parse_allowed(allowed))
+        return Webhook("desk", url, None, "", 2.0, parse_allowed(allowed or []))
     url = f"json://{host}:{port}/zanzibar?redirect=yes"
-    return AppriseChannel("desk", url, "", 5.0, parse_allowed(allowed))
+    return AppriseChannel("desk", url, "", 5.0, parse_allowed(allowed or []))
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, *addresses: list[str]) -> list[str]:
@@ -140,7 +140,7 @@ def test_addresses_that_are_not_public_have_a_kind(text: str, kind: str | None) 
     ],
 )
 def test_loopback_is_refused_in_every_spelling(inner: Inner, kind: str, host: str) -> None:
-    with pytest.raises(DeliveryFailed, match=r"loopback.*RAPPORT_NOTIFY_ALLOW") as refused:
+    with pytest.raises(DeliveryFailed, match=r"loopback.*its `allow` lists") as refused:
         channel(kind, host, inner.port).send(single(FIRING))
     assert "zanzibar" not in str(refused.value)
     assert host not in str(refused.value)
@@ -148,9 +148,9 @@ def test_loopback_is_refused_in_every_spelling(inner: Inner, kind: str, host: st
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("allowed", ["127.0.0.0/8", "127.0.0.1", "10.0.0.0/8, LOCALHOST."])
-def test_an_allowed_network_or_host_is_reached(inner: Inner, kind: str, allowed: str) -> None:
-    host = "localhost" if "LOCALHOST" in allowed else "127.0.0.1"
+@pytest.mark.parametrize("allowed", [["127.0.0.0/8"], ["127.0.0.1"], ["10.0.0.0/8", "LOCALHOST."]])
+def test_an_allowed_network_or_host_is_reached(inner: Inner, kind: str, allowed: list[str]) -> None:
+    host = "localhost" if "LOCALHOST." in allowed else "127.0.0.1"
     channel(kind, host, inner.port, allowed).send(single(FIRING))
     assert inner.requests == 1
 
@@ -180,7 +180,7 @@ def test_a_name_that_changes_its_address_after_the_check_is_refused(
 def test_redirects_are_not_followed(inner: Inner, elsewhere: Inner, kind: str) -> None:
     inner.location = f"http://127.0.0.1:{elsewhere.port}/"
     with pytest.raises(DeliveryFailed):
-        channel(kind, "127.0.0.1", inner.port, "127.0.0.0/8").send(single(FIRING))
+        channel(kind, "127.0.0.1", inner.port, ["127.0.0.0/8"]).send(single(FIRING))
     assert (inner.requests, elsewhere.requests) == (1, 0)
 
 
@@ -207,18 +207,18 @@ def test_other_threads_and_later_connections_are_not_guarded(inner: Inner) -> No
     assert len(reached) == 2
 
 
-def test_the_setting_reaches_the_channels(inner: Inner) -> None:
-    target = Target.model_validate(
-        {"name": "desk", "kind": "webhook", "url": f"http://127.0.0.1:{inner.port}/"},
-        context={"environment": {}},
-    )
-
-    def send(settings: Settings) -> None:
-        notifier_process.channel(settings, target).send(single(FIRING))
+def test_a_target_may_have_what_it_allows_itself(inner: Inner) -> None:
+    def send(*allowed: str) -> None:
+        url = f"http://127.0.0.1:{inner.port}/"
+        target = Target.model_validate(
+            {"name": "desk", "kind": "webhook", "url": url, "allow": list(allowed)},
+            context={"environment": {}},
+        )
+        notifier_process.channel(Settings(), target).send(single(FIRING))
 
     with pytest.raises(DeliveryFailed, match="loopback"):
-        send(Settings())
-    send(Settings(notify_allow="127.0.0.1"))
+        send()
+    send("127.0.0.1")
     assert inner.requests == 1
-    with pytest.raises(RapportError, match="RAPPORT_NOTIFY_ALLOW must list networks"):
-        send(Settings(notify_allow="10.0.0.0/99"))
+    with pytest.raises(ValidationError, match=r"10\.0\.0\.0/99 is neither a network"):
+        send("10.0.0.0/99")

@@ -28,6 +28,7 @@ targets:
   - name: desk
     kind: webhook
     url: ${WEBHOOK_URL}
+    allow: [127.0.0.0/8]
     secret: ${WEBHOOK_SECRET}
     timeout: 1
 """
@@ -70,7 +71,6 @@ def test_each_transition_is_sent_until_confirmed_and_not_afterwards(
     service = new_service(
         rules=eager,
         notifications=file,
-        notify_allow="127.0.0.0/8",
         health_port=health,
     )
     given = service.settings

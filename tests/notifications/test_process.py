@@ -35,15 +35,18 @@ targets:
   - name: desk
     kind: webhook
     url: http://127.0.0.1:${PORT}/${TOKEN}
+    allow: [127.0.0.0/8]
     secret: ${SIGNING}
     rules: [low-empathy-risk]
   - name: hangs
     kind: webhook
     url: http://127.0.0.1:${HANGING}/${TOKEN}
+    allow: [127.0.0.0/8]
     timeout: 3
   - name: chat
     kind: apprise
     url: json://127.0.0.1:${CHATTING}/${TOKEN}
+    allow: [127.0.0.0/8]
     hourly_cap: 1800     # all reserved for digests: nothing is sent separately
     digest_every: 2s
 """
@@ -75,7 +78,6 @@ def test_targets_have_their_own_limits_and_do_not_delay_each_other(
     file.write_text(FILE, "utf-8")
     environment = {
         "RAPPORT_NOTIFICATIONS": str(file),
-        "RAPPORT_NOTIFY_ALLOW": "127.0.0.0/8",
         "RAPPORT_DATABASE_URL": empty_url,
         "RAPPORT_LOG_LEVEL": "DEBUG",
         "RAPPORT_HEALTH_PORT": str(health),

@@ -99,7 +99,7 @@ def test_a_failed_webhook_says_what_the_target_asks_for(
     status: int, failure: type[DeliveryFailed]
 ) -> None:
     with receiver(status, "40") as url:
-        channel = Webhook("desk", url, None, "", 5.0, parse_allowed("127.0.0.1"))
+        channel = Webhook("desk", url, None, "", 5.0, parse_allowed(["127.0.0.1"]))
         with pytest.raises(failure, match=f"status {status}") as failed:
             channel.send(trial_notification("desk", NOW))
     assert type(failed.value) is failure

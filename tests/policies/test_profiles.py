@@ -12,6 +12,7 @@ from stream_app.commands.service import doctor
 from stream_app.core.measures.heads import Dimension
 from stream_app.policies import Actions, PolicyError
 from stream_app.settings import Settings
+from tests import group_files
 
 TOLD = "2026-03-01"
 OWN = """
@@ -80,11 +81,13 @@ def test_a_setting_that_contradicts_the_profile_is_refused(
     assert "\n" not in error["msg"]
 
 
-def test_more_may_be_restricted_and_never_less() -> None:
-    given = settings("illinois-therapy", restricted_outputs='{"all": []}')
+def test_more_may_be_restricted_and_never_less(tmp_path: Path) -> None:
+    nothing = group_files.written(tmp_path, restricted_outputs={"all": []})
+    given = settings("illinois-therapy", groups=nothing)
     everything = {Dimension.CLIENT, Dimension.PERCEIVED, Dimension.OUTCOME}
     assert given.restrictions.of("counselling", "web", "north") == everything
-    more = settings("eu-workplace", restricted_outputs='{"team:berlin": ["perceived"]}')
+    berlin = group_files.written(tmp_path, restricted_outputs={"team:berlin": ["perceived"]})
+    more = settings("eu-workplace", groups=berlin)
     assert more.restrictions.of(None, None, "berlin") == {Dimension.PERCEIVED}
     assert settings("eu-workplace").restrictions.of(None, None, "berlin") == set()
 

@@ -102,7 +102,7 @@ def test_writing_again_replaces(store: Store) -> None:
 def test_a_later_restriction_deletes_the_shadows_scores(store: Store) -> None:
     filled(store)
     shadow_scores.write(store, shadow_of(store, 1))
-    for _ in restricted.remove(store, parse_restrictions('{"team:north": ["client"]}')):
+    for _ in restricted.remove(store, parse_restrictions({"team:north": ["client"]})):
         pass
     kept = {row["session_id"] for row in rows(store, tables.shadow_scores)}
     assert kept == {f"south-{n}" for n in range(5)}

@@ -115,7 +115,7 @@ def test_commands_end_with_one_line(tmp_path: Path, command: list[str]) -> None:
     environment = {
         **os.environ,
         "RAPPORT_DATABASE_URL": f"sqlite:///{tmp_path}/empty.db",
-        "RAPPORT_DECLARE_TOPICS": "false",
+        "RAPPORT_TOPIC_PARTITIONS": "0",
     }
     ended = subprocess.run(
         [sys.executable, "-m", "stream_app.cli", *command],

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from stream_app import bootstrap, extras
 from stream_app.core.pipeline.pipeline import Source
 from stream_app.errors import RapportError
-from stream_app.settings import Settings, TraceExporter
+from stream_app.settings import Settings
 from stream_app.tracing import export
 from stream_app.tracing.otlp import OtlpTracing, parent_of
 from stream_app.tracing.port import OFF
@@ -25,7 +25,6 @@ from stream_app.worker.kafka.broker import free_port
 from tests.tracing.collector import collecting
 
 SECRET = "zanzibar"
-ON = Settings().model_copy(update={"tracing": TraceExporter.OTLP})
 
 
 def trace_batch(tracing: OtlpTracing, records: int = 1) -> None:
@@ -172,9 +171,10 @@ def test_lines_outside_of_spans_have_no_ids() -> None:
 def test_a_setting_that_cannot_be_used_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
 ) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
     monkeypatch.setenv(name, value)
     with pytest.raises(RapportError) as raised:
-        bootstrap.tracing(ON, "rapport-worker")
+        bootstrap.tracing(Settings(), "rapport-worker")
     assert "OTEL_" in str(raised.value)
     assert said in str(raised.value)
 
@@ -198,9 +198,12 @@ def test_it_is_off_by_default_and_a_missing_extra_is_one_sentence(
     monkeypatch.delitem(sys.modules, "stream_app.tracing.otlp")
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)
     monkeypatch.delitem(sys.modules, "stream_app.tracing.export")
-    assert bootstrap.tracing(Settings(), "rapport-worker") is OFF
+    for off in ("", "none"):
+        monkeypatch.setenv("OTEL_TRACES_EXPORTER", off)
+        assert bootstrap.tracing(Settings(), "rapport-worker") is OFF
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
     with pytest.raises(ModuleNotFoundError) as raised:
-        bootstrap.tracing(ON, "rapport-worker")
+        bootstrap.tracing(Settings(), "rapport-worker")
     assert str(extras.explained(raised.value)) == (
         "this needs opentelemetry, which is not installed: pip install 'rapport-empathy[tracing]'"
     )

@@ -24,7 +24,6 @@ from stream_app.worker.kafka.oauth import TokenProvider
 from stream_app.worker.kafka.topics import client_options
 from tests.certificates import Authority
 
-RETRY_FOR = 100.0
 DEMANDED = {
     "broker_commit_interval": 0.5,
     "broker_session_timeout": 30.0,
@@ -47,7 +46,7 @@ DEMANDED = {
 
 
 def settings(**changes: Any) -> Settings:
-    return Settings().model_copy(update={"database_retry_for": RETRY_FOR, **changes})
+    return Settings().model_copy(update=changes)
 
 
 def seconds(value: Any) -> Any:
@@ -63,7 +62,7 @@ async def test_the_app_has_the_required_setting(name: str) -> None:
 async def test_time_limits_of_batch_rebalance_and_poll_are_nested() -> None:
     conf = faust_app.create(settings()).conf
     rebalance, poll = seconds(conf.broker_rebalance_timeout), seconds(conf.broker_max_poll_interval)
-    assert RETRY_FOR < rebalance < poll
+    assert faust_app.RETRY_FOR < rebalance < poll
 
 
 async def test_the_buffer_is_bounded_and_heartbeats_fit_into_the_session() -> None:

@@ -217,7 +217,7 @@ def test_a_worker_that_does_not_declare_topics_says_why_it_ends(
         "RAPPORT_KAFKA_CA_FILE": str(ways["scram"]["kafka_ca_file"]),
         "RAPPORT_KAFKA_USERNAME": USER,
         "RAPPORT_KAFKA_PASSWORD": "wrong",
-        "RAPPORT_DECLARE_TOPICS": "false",
+        "RAPPORT_TOPIC_PARTITIONS": "0",
     }
     done = rapport_process("worker", **environment)
     assert done.returncode == 1

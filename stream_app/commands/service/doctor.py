@@ -254,10 +254,10 @@ def _sqlite_file(settings: Settings) -> Path | None:
 def _broker(settings: Settings) -> str:
     topics, partitions = asyncio.run(_topics(settings))
     if missing := [name for name in settings.topics if name not in topics]:
-        if not settings.declare_topics:
+        if not settings.topic_partitions:
             raise RapportError(
                 f"topics are missing: {', '.join(missing)}. Create them, or set "
-                "RAPPORT_DECLARE_TOPICS=true and start a worker"
+                "RAPPORT_TOPIC_PARTITIONS and start a worker"
             )
         return f"{settings.kafka_brokers} answers; the first worker will create the topics"
     return (
@@ -395,7 +395,8 @@ def _notifications(settings: Settings) -> str:
 
 def _privacy(settings: Settings) -> str:
     consent = "required" if settings.require_consent else "NOT required"
-    redaction = f"on (by {settings.redactor.value})" if settings.redact else "OFF"
+    by = getattr(settings.redactor, "value", settings.redactor)
+    redaction = f"on (by {by})" if settings.redact else "OFF"
     return f"consent is {consent}, redaction of stored text is {redaction}"
 
 

@@ -10,7 +10,7 @@ from stream_app.tracing.port import Tracing
 
 @contextmanager
 def traced(settings: Settings, service: str) -> Iterator[Tracing]:
-    """Trace what happens in the ``with`` block if RAPPORT_TRACING is set; log lines get the ids.
+    """Trace what happens in the ``with`` block if OTEL_TRACES_EXPORTER is set; log lines get ids.
 
     Raises:
         RapportError: a variable ``OTEL_*`` has a value that cannot be used.

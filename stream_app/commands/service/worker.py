@@ -68,7 +68,7 @@ def _run(settings: Settings, tracing: Tracing, shadow: Path | None) -> None:
             bundle=tried.bundle_id,
             own_encoding=tried.encoder is not scorer.encoder,
         )
-    if settings.declare_topics:
+    if settings.topic_partitions:
         asyncio.run(declare_topics(settings))
     elif (found := asyncio.run(refusal(settings))) and found.certain:
         raise BrokerUnavailable(found.reason)

@@ -1,8 +1,8 @@
-"""Default approach of sessions by team or domain, from a setting."""
+"""Default approach of sessions by team or domain."""
 
+from collections.abc import Mapping
 from typing import Final
 
-import msgspec
 from msgspec import Struct, field
 
 from stream_app.contracts.events import Approach, Domain
@@ -30,23 +30,15 @@ class Approaches(Struct, frozen=True):
         return found
 
 
-def parse_approaches(text: str) -> Approaches:
-    """Parse a JSON object with keys ``domain:NAME`` and ``team:NAME``; empty text gives none.
+def parse_approaches(given: Mapping[str, Approach]) -> Approaches:
+    """Sort approaches by their keys, ``domain:NAME`` and ``team:NAME``.
 
     Raises:
-        ValueError: not such an object, or an unknown domain or approach.
+        ValueError: another key, or an unknown domain.
 
-    >>> parse_approaches('{"team:night": "motivational-interviewing"}').by_team
+    >>> parse_approaches({"team:night": Approach.MOTIVATIONAL_INTERVIEWING}).by_team
     {'night': 'motivational-interviewing'}
     """
-    if not text.strip():
-        return Approaches()
-    try:
-        given = msgspec.json.decode(text, type=dict[str, Approach])
-    except msgspec.DecodeError:
-        known = ", ".join(approach.value for approach in Approach)
-        message = f"not a JSON object from keys to approaches ({known})"
-        raise ValueError(message) from None
     by_team: dict[str, str] = {}
     by_domain: dict[str, str] = {}
     domains = [domain.value for domain in Domain]
@@ -56,6 +48,6 @@ def parse_approaches(text: str) -> Approaches:
         elif key.startswith(DOMAIN) and key.removeprefix(DOMAIN) in domains:
             by_domain[key.removeprefix(DOMAIN)] = approach.value
         else:
-            message = f"keys are team:NAME, or domain: with one of {', '.join(domains)}"
-            raise ValueError(message)
+            known = f"team:NAME, or domain: with one of {', '.join(domains)}"
+            raise ValueError(f"unknown key `{key}`; keys are {known}")
     return Approaches(by_team, by_domain)

@@ -3,10 +3,9 @@
 A session whose team, channel or domain is not known yet has the restrictions of all of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
 from msgspec import Struct, field, structs
 
 from stream_app.core.measures.heads import Dimension
@@ -37,7 +36,7 @@ class Restrictions(Struct, frozen=True):
     def of(self, domain: str | None, channel: str | None, team: str | None) -> Outputs:
         """Return the outputs that are restricted in a session.
 
-        >>> given = parse_restrictions('{"team:berlin": ["client"], "all": ["perceived"]}')
+        >>> given = parse_restrictions({"team:berlin": ["client"], "all": ["perceived"]})
         >>> [len(given.of(None, None, team)) for team in ("berlin", "boston", None)]
         [3, 1, 3]
         """
@@ -74,29 +73,19 @@ def variables_of(restricted: Outputs) -> tuple[str, ...]:
     return tuple(prefix for each in restricted for prefix in _VARIABLES.get(each, ()))
 
 
-def parse_restrictions(text: str) -> Restrictions:
-    """Parse a JSON object from ``all``, ``team:``, ``domain:`` or ``channel:NAME`` to outputs.
+def parse_restrictions(given: Mapping[str, Sequence[str]]) -> Restrictions:
+    """Sort outputs, as ``CHOICES`` calls them, by their keys.
 
     Raises:
-        ValueError: not such an object, or an unknown key or output.
+        ValueError: a key is neither ``all`` nor ``team:``, ``domain:`` or ``channel:NAME``.
 
-    >>> parse_restrictions('{"all": ["mood"]}')
+    >>> parse_restrictions({"berlin": ["client"]})
     Traceback (most recent call last):
-    ValueError: values are lists of client, perceived
+    ValueError: unknown key `berlin`; keys are all, team:NAME, domain:NAME and channel:NAME
     """
-    if not text.strip():
-        return NO_RESTRICTIONS
-    try:
-        given = msgspec.json.decode(text, type=dict[str, list[str]])
-    except msgspec.DecodeError:
-        message = "not a JSON object from keys to lists of outputs"
-        raise ValueError(message) from None
     everywhere = NOTHING
     parts: dict[str, dict[str, Outputs]] = {"team": {}, "domain": {}, "channel": {}}
     for key, names in given.items():
-        if any(name not in CHOICES for name in names):
-            message = f"values are lists of {', '.join(CHOICES)}"
-            raise ValueError(message)
         outputs = NOTHING.union(*(CHOICES[name] for name in names))
         kind, _, value = key.partition(":")
         if key == EVERYWHERE:
@@ -104,8 +93,8 @@ def parse_restrictions(text: str) -> Restrictions:
         elif kind in parts and value:
             parts[kind][value] = outputs
         else:
-            message = "keys are all, team:NAME, domain:NAME and channel:NAME"
-            raise ValueError(message)
+            known = "all, team:NAME, domain:NAME and channel:NAME"
+            raise ValueError(f"unknown key `{key}`; keys are {known}")
     return Restrictions(everywhere, parts["team"], parts["domain"], parts["channel"])
 
 

@@ -2,7 +2,6 @@
 
 __all__ = [
     "audit",
-    "granted_access",
     "people",
     "pins",
     "presence",

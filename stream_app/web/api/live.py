@@ -16,7 +16,7 @@ from stream_app.store.accounts.roles import PersonRole, Right
 from stream_app.web.http.fields import Identifier, Team
 from stream_app.web.live.live_hub import Hub, LiveEventKind, Subscription
 from stream_app.web.services import Services, ServicesDep
-from stream_app.web.sign_in.auth import Member, NotSignedIn, current_person, needs
+from stream_app.web.sign_in.auth import SIGN_IN_LASTS, Member, NotSignedIn, current_person, needs
 
 KEEP_ALIVE: Final = 10
 """Seconds between comments that keep proxies from closing an idle stream."""
@@ -124,7 +124,7 @@ async def _stream(
 ) -> AsyncIterator[ServerSentEvent | bytes]:
     hub = services.hub
     began = checked = time.monotonic()
-    max_seconds = services.settings.web_sign_in_hours * 3600
+    max_seconds = SIGN_IN_LASTS.total_seconds()
     with hub.subscribe(subscription, last_id) as (client, missed):
         # an id without data: a browser that loses the stream at once can still resume from here
         yield ServerSentEvent(id=_id(hub, last_id), retry=RECONNECT_MS)

@@ -54,7 +54,7 @@ class IdentityProvider:
         self.issuer = settings.oidc_issuer or ""
         self._client_id = settings.oidc_client_id or ""
         self._callback = f"{settings.external_url.rstrip('/')}/sign-in/oidc/callback"
-        secret = settings.oidc_client_secret
+        secret, asked = settings.oidc_client_secret, settings.single_sign_on
         self._app: Any = _client_class()(
             None,
             "rapport",
@@ -62,17 +62,17 @@ class IdentityProvider:
             client_secret=secret.get_secret_value() if secret else None,
             server_metadata_url=f"{self.issuer.rstrip('/')}{METADATA}",
             client_kwargs={
-                "scope": settings.oidc_scope,
+                "scope": asked.scope,
                 "code_challenge_method": "S256",
                 "timeout": TIMEOUT,
                 "token_endpoint_auth_method": "client_secret_basic" if secret else "none",
             },
         )
-        self._wanted = [settings.oidc_name_claim]
-        if settings.oidc_speaker_claim is not None:
-            self._wanted.append(settings.oidc_speaker_claim)
-        if settings.oidc_access:
-            self._wanted.append(settings.oidc_access_claim)
+        self._wanted = [asked.name_claim]
+        if asked.speaker_claim is not None:
+            self._wanted.append(asked.speaker_claim)
+        if asked.access:
+            self._wanted.append(asked.access_claim)
 
     async def begin(self, to: str) -> tuple[str, Attempt]:
         """The provider's address to send the browser to, and what the browser keeps.

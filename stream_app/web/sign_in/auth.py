@@ -29,6 +29,8 @@ from stream_app.work.passwords import hash_password, verify_password
 
 SIGN_IN: Final = "sign-in"
 """Cookie key of the sign-in token. Signing out revokes the token, and with it any copied cookie."""
+SIGN_IN_LASTS: Final = timedelta(hours=12)
+"""At most, also with actions of the person."""
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 OTHER_SITE: Final = "this request came from another site"
 PASSWORD_PAGE: Final = "/password"  # noqa: S105  # an address
@@ -90,7 +92,7 @@ def address_of_client(request: Request) -> str | None:
 
 def new_sign_in(services: Services, name: str) -> str:
     """Create the token of a browser's cookie, for a person who was just authenticated."""
-    until = datetime.now(UTC) + timedelta(hours=services.settings.web_sign_in_hours)
+    until = datetime.now(UTC) + SIGN_IN_LASTS
     return services.people.sign_in(name, until)
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
+from stream_app.group_file import GrantedAccess
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.audit import AuditAction
-from stream_app.store.accounts.granted_access import GrantedAccess
 from stream_app.store.accounts.people import Person, PersonError
 from stream_app.store.accounts.roles import PersonRole
 from stream_app.web.http.identity_provider import ClaimMissing, Claims, SignInRefused, claim_at
@@ -46,16 +46,16 @@ def account_of(services: Services, issuer: str, claims: Claims) -> Person:
 def _create(
     services: Services, identity: str, granted: GrantedAccess | None, claims: Claims
 ) -> Person:
-    name = _text(claims, services.settings.oidc_name_claim)
+    rules = services.settings.single_sign_on
+    name = _text(claims, rules.name_claim)
     if services.people.find(name) is not None:
         raise SignInRefused(
             f"the account {name} is not bound to this person, who has the sub {claims['sub']}"
         )
-    if not services.settings.oidc_create_accounts or granted is None:
+    if not rules.create_accounts or granted is None:
         raise SignInRefused(f"there is no account {name}, or it is disabled")
-    speaker_claim = services.settings.oidc_speaker_claim
-    counsels = granted.role is PersonRole.COUNSELLOR and speaker_claim is not None
-    speaker = _text(claims, speaker_claim or "") if counsels else None
+    counsels = granted.role is PersonRole.COUNSELLOR and rules.speaker_claim is not None
+    speaker = _text(claims, rules.speaker_claim or "") if counsels else None
     person = Person(
         name,
         granted.role,
@@ -73,15 +73,15 @@ def _create(
 
 def _granted(services: Services, claims: Claims) -> GrantedAccess | None:
     """The access of the first configured group that the person is in; None without groups."""
-    by_group = services.settings.access_by_group
-    if not by_group:
+    rules = services.settings.single_sign_on
+    if not rules.access:
         return None
-    path = services.settings.oidc_access_claim
+    path = rules.access_claim
     stated = claim_at(claims, path)
     if stated is None:
         raise ClaimMissing(path)
     groups = stated if isinstance(stated, list) else [stated]
-    for group, access in by_group.items():
+    for group, access in rules.access.items():
         if group in groups:
             return access
     raise SignInRefused("none of the person's groups has access")

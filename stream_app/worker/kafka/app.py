@@ -22,6 +22,10 @@ from stream_app.worker.kafka.consumer import OrderedConsumer, OrderedTransport
 from stream_app.worker.kafka.kafka_security import security_options
 from stream_app.worker.kafka.offsets import OffsetTracker
 
+RETRY_FOR = 240.0
+"""Seconds for which a worker retries a commit before it exits; the time limits below are longer."""
+REBALANCE_FOR = RETRY_FOR + 60.0
+"""Seconds that a rebalance waits for a worker: longer than a batch with all its retries."""
 METADATA_AGE_MS = 5000
 """Time in which a recreated topic is detected; Faust's default is a minute."""
 FETCH_WAIT = 0.05
@@ -91,8 +95,8 @@ def create(settings: Settings) -> RapportApp:
         broker_client_id="rapport-worker",
         broker_session_timeout=settings.kafka_session_timeout,
         broker_heartbeat_interval=settings.kafka_session_timeout / 4,
-        broker_rebalance_timeout=rebalance_timeout(settings),
-        broker_max_poll_interval=settings.database_retry_for + 120.0,
+        broker_rebalance_timeout=REBALANCE_FOR,
+        broker_max_poll_interval=REBALANCE_FOR + 60.0,
         broker_commit_interval=0.5,
         broker_check_crcs=False,
         consumer_auto_offset_reset="earliest",
@@ -123,11 +127,6 @@ def create(settings: Settings) -> RapportApp:
     # the embedded broker answers a waiting request late; its session timeout is short, too
     app.fetch_wait = min(FETCH_WAIT, settings.kafka_session_timeout / 200)
     return app
-
-
-def rebalance_timeout(settings: Settings) -> float:
-    """Seconds that a rebalance waits for a worker; longer than a batch with all its retries."""
-    return settings.database_retry_for + 60.0
 
 
 def assigned_partitions(app: faust.App, topic: str) -> list[int]:

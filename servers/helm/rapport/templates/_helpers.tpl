@@ -122,7 +122,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- if has .component (list "worker" "web") -}}
 {{- with $values.tracing.endpoint -}}
-{{- $_ := set $own "RAPPORT_TRACING" "otlp" -}}
+{{- $_ := set $own "OTEL_TRACES_EXPORTER" "otlp" -}}
 {{- $_ := set $own "OTEL_EXPORTER_OTLP_ENDPOINT" . -}}
 {{- $_ := set $own "OTEL_TRACES_SAMPLER" $values.tracing.sampler -}}
 {{- $_ := set $own "OTEL_TRACES_SAMPLER_ARG" (include "rapport.text" $values.tracing.samplerArg) -}}
@@ -143,6 +143,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- if $values.files.rules }}{{ $_ := set $own "RAPPORT_RULES" "/etc/rapport/rules/rules.yaml" }}{{ end -}}
 {{- if $values.files.intents }}{{ $_ := set $own "RAPPORT_INTENTS" "/etc/rapport/intents/intents.yaml" }}{{ end -}}
+{{- if $values.files.groups }}{{ $_ := set $own "RAPPORT_GROUPS" "/etc/rapport/groups/groups.yaml" }}{{ end -}}
 {{- if and $values.files.routes (eq .component "worker") }}{{ $_ := set $own "RAPPORT_BUNDLE_ROUTES" "/etc/rapport/routes/routes.yaml" }}{{ end -}}
 {{- end -}}
 {{- if and (eq .component "worker") $values.worker.gpu.enabled }}{{ $_ := set $own "RAPPORT_PROVIDER" "cuda" }}{{ end -}}
@@ -163,7 +164,6 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- if eq .component "notifier" -}}
 {{- $_ := set $own "RAPPORT_NOTIFICATIONS" "/etc/rapport/notifications/notifications.yaml" -}}
-{{- with $values.notifier.allow }}{{ $_ := set $own "RAPPORT_NOTIFY_ALLOW" . }}{{ end -}}
 {{- range $name, $_ := $values.notifier.secrets }}{{ $_ := set $own (printf "%s_FILE" $name) (printf "/run/rapport/targets/%s" $name) }}{{ end -}}
 {{- end -}}
 {{- range $name, $value := mustMergeOverwrite (dict) $set $own }}
@@ -184,6 +184,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end }}
 {{- if and $values.files.intents (has .component (list "worker" "web")) }}
 - {name: intents, mountPath: /etc/rapport/intents, readOnly: true}
+{{- end }}
+{{- if and $values.files.groups (has .component (list "worker" "web")) }}
+- {name: groups, mountPath: /etc/rapport/groups, readOnly: true}
 {{- end }}
 {{- if and $values.files.routes (eq .component "worker") }}
 - {name: routes, mountPath: /etc/rapport/routes, readOnly: true}
@@ -227,6 +230,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if and $values.files.intents (has .component (list "worker" "web")) }}
 - name: intents
   configMap: {name: {{ $name }}-intents}
+{{- end }}
+{{- if and $values.files.groups (has .component (list "worker" "web")) }}
+- name: groups
+  configMap: {name: {{ $name }}-groups}
 {{- end }}
 {{- if and $values.files.routes (eq .component "worker") }}
 - name: routes
