@@ -5,8 +5,9 @@ refuses with a reason, in the place of its line.
 """
 
 import json
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, structs
 
+from stream_app.contracts import surrogates
 from stream_app.contracts.events import ROLE_ALIASES, Turn, decode
 from stream_app.contracts.plausible import EARLIEST
 from stream_app.errors import ContractError
@@ -21,12 +23,14 @@ from stream_app.importers.imported import ImportRefused, Item, Skipped, identifi
 
 UTTERANCES: Final = "utterances.jsonl"
 SPEAKERS: Final = "speakers.json"
+OLD_SPEAKERS: Final = "users.json"
+"""The name of the speakers' file in corpora of before 2020."""
 CONVERSATIONS: Final = "conversations.json"
 UNTIMED: Final = EARLIEST.timestamp()
 """Start of the sessions of a corpus without dates, as a Unix time."""
 LONGEST_SESSION: Final = 3650 * 86_400.0
 MILLISECONDS: Final = 1e11
-"""Larger times are in milliseconds: in seconds they would be after the year 5000."""
+"""Larger times are in thousandths, or thousandths of these: as seconds, after the year 5000."""
 _KEPT: Final = ("domain", "lang", "consent", "channel", "team")
 
 
@@ -70,21 +74,27 @@ def events(folder: Path, on_read: Callable[[int], object] = lambda _: None) -> I
     Raises:
         ImportRefused: the folder is no corpus, or nobody in it has a role.
     """
-    speakers = _table(folder, SPEAKERS)
+    old = (folder / OLD_SPEAKERS).exists() and not (folder / SPEAKERS).exists()
+    speakers = _table(folder, OLD_SPEAKERS if old else SPEAKERS)
     conversations = _table(folder, CONVERSATIONS)
     lines = _text(folder, UTTERANCES).rstrip("\n").split("\n")
     found: list[bytes] = [b""] * len(lines)
-    by_session: dict[str, list[_Utterance]] = {}
-    parents: dict[str, str] = {}
-    roles = False
+    given: dict[int, dict[str, Any]] = {}
     for number, line in enumerate(lines):
-        on_read(len(line.encode()) + 1)
-        if not line.strip():
-            continue
+        raw = line.encode()
+        on_read(len(raw) + 1)
+        if (read := _read(raw)) is not None:
+            given[number] = read
+        elif line.strip():
+            found[number] = raw  # the contract says what is wrong with it
+    sessions = _sessions(given.values())
+    by_session: dict[str, list[_Utterance]] = {}
+    roles = False
+    for number, fields in given.items():
         try:
-            utterance = _utterance(number, json.loads(line), conversations, speakers, parents)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            found[number] = line.encode()  # the contract says what is wrong with it
+            utterance = _utterance(number, fields, sessions, conversations, speakers)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            found[number] = lines[number].encode()
             continue
         roles = roles or role_of(utterance.fields["role"]) is not None
         by_session.setdefault(utterance.session_id, []).append(utterance)
@@ -132,27 +142,38 @@ def _in_time(session: Sequence[_Utterance]) -> list[tuple[_Utterance, float]]:
     return sorted(timed, key=lambda item: item[1])
 
 
+def _read(raw: bytes) -> dict[str, Any] | None:
+    """The object in a line, or None; half characters, which no event may have, are none."""
+    try:
+        found = json.loads(raw) if surrogates.masked(raw) == raw else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def _utterance(
     line: int,
     given: dict[str, Any],
+    sessions: Mapping[str, str],
     conversations: Mapping[str, Any],
     speakers: Mapping[str, Any],
-    parents: dict[str, str],
 ) -> _Utterance:
     """An utterance's event without number and time; a time that cannot be read is in it."""
-    own, speaker = str(given["id"]), str(given.get("speaker") or given["user"])
-    session = _session(given, own, parents)
-    meta = _meta(conversations.get(session)) | _meta(speakers.get(speaker))
+    own, speaker = str(given["id"]), given.get("speaker") or given.get("user")
+    session = sessions[own]
+    meta = _meta(conversations.get(session)) | _meta(speakers.get(str(speaker)))
     meta |= given.get("meta") or {}
     role = role_of(str(meta.get("role")))
     fields: dict[str, Any] = {
         "type": "turn",
         "session_id": identifier(session),
         "turn_id": identifier(own),
-        "speaker_id": identifier(speaker),
         "role": str(meta.get("role")) if role is None else str(meta["role"]).strip().lower(),
-        "text": given["text"] if given["text"] is not None else "",
     }
+    if speaker:
+        fields["speaker_id"] = identifier(str(speaker))
+    if "text" in given:
+        fields["text"] = given["text"] if given["text"] is not None else ""
     fields |= {key: meta[key] for key in _KEPT if key in meta}
     at = None
     try:
@@ -162,15 +183,27 @@ def _utterance(
     return _Utterance(line, session, fields, at)
 
 
-def _session(given: dict[str, Any], own: str, parents: dict[str, str]) -> str:
-    """The conversation: as stated, or the one of the utterance that this one replies to."""
-    stated = given.get("conversation_id")
-    stated = given.get("root") if stated in (None, "") else stated
-    parent = given.get("reply-to", given.get("reply_to"))
-    if stated in (None, ""):
-        stated = own if parent is None else parents.get(str(parent), str(parent))
-    parents[own] = str(stated)
-    return str(stated)
+def _sessions(utterances: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """The conversation of each utterance: as stated, or of the one that it replies to."""
+    stated: dict[str, str] = {}
+    parents: dict[str, str] = {}
+    for given in utterances:
+        own, parent = str(given.get("id")), given.get("reply-to", given.get("reply_to"))
+        session = given.get("conversation_id")
+        session = given.get("root") if session in (None, "") else session
+        if session not in (None, ""):
+            stated[own] = str(session)
+        elif parent is not None:
+            parents[own] = str(parent)
+        else:
+            stated[own] = own
+    for own in parents:
+        chain = {own: None}  # in order; replies may go in circles
+        last = own
+        while last not in stated and (last := parents.get(last, last)) not in chain:
+            chain[last] = None
+        stated.update(dict.fromkeys(chain, stated.get(last, last)))
+    return stated
 
 
 def _unix(given: Any) -> float | None:
@@ -186,7 +219,9 @@ def _unix(given: Any) -> float | None:
     except ValueError:
         stated = datetime.fromisoformat(given)
         return (stated if stated.tzinfo else stated.replace(tzinfo=UTC)).timestamp()
-    if seconds >= MILLISECONDS:
+    if math.isnan(seconds):
+        return None
+    while MILLISECONDS <= seconds < math.inf:
         seconds /= 1000
     if 0.0 <= seconds < LONGEST_SESSION:
         seconds += UNTIMED

@@ -1,7 +1,7 @@
 """Events from JSON lines, sample sessions and ConvoKit folders."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +187,9 @@ def test_older_corpora_without_the_meta_wrapper_are_read(tmp_path: Path) -> None
         (utterance(2, meta={"role": "zanzibar"}), "schema", "role"),
         ("{ oops", "not-json", ""),
         ("[]", "schema", ""),
-        ({"id": "u", "speaker": "joan"}, "schema", ""),
+        ({"id": "u", "speaker": "joan"}, "schema", "text"),
+        (utterance(2, speaker=None, meta={"role": "client"}), "schema", "speaker_id"),
+        (json.dumps(utterance(2, text="\ud83d")), "lone-surrogate", ""),
         (utterance(2, timestamp="yesterday"), "schema", "occurred_at"),
         (utterance(2, text=None), "empty-text", ""),
         (utterance(2, text=7), "schema", "text"),
@@ -219,6 +221,30 @@ def test_utterances_are_ordered_by_time_within_their_conversation(tmp_path: Path
     assert found == [
         *(("u1", 0), ("u8", 0), None, ("u4", 1), ("u9", 1), ("u2", 2), ("u3", 3)),
     ]
+
+
+def test_replies_belong_to_their_conversation_wherever_they_stand(tmp_path: Path) -> None:
+    replies = {"u3": "u2", "u2": "u1", "u1": None, "u4": "lost", "u5": "u6", "u6": "u5"}
+    changes = {"conversation_id": None}
+    folder = convokit(
+        tmp_path,
+        *(utterance(int(own[1]), **changes, **{"reply-to": to}) for own, to in replies.items()),
+    )
+    found = {decode(raw).turn_id: decode(raw).session_id for raw in raw_events(folder)}
+    circle = found.pop("u6")
+    assert found == {"u1": "u1", "u2": "u1", "u3": "u1", "u4": "lost", "u5": circle}
+
+
+def test_speakers_of_old_corpora_are_users_and_times_may_be_finer(tmp_path: Path) -> None:
+    folder = convokit(tmp_path, utterance(1, timestamp=1_700_000_001_000_000), utterance(2))
+    (folder / "speakers.json").rename(folder / "users.json")
+    first, second = (decode(raw) for raw in raw_events(folder))
+    assert first.occurred_at == second.occurred_at - timedelta(seconds=1)
+
+
+def test_a_time_that_is_no_number_is_none(tmp_path: Path) -> None:
+    folder = convokit(tmp_path, utterance(1), utterance(2, timestamp=float("nan")), utterance(3))
+    assert [decode(raw).turn_id for raw in raw_events(folder)] == ["u1", "u2", "u3"]
 
 
 def test_a_foreign_role_takes_no_number_and_roles_may_have_capitals(tmp_path: Path) -> None:
