@@ -4,7 +4,6 @@ The captions' times and payload are parsed by ``webvtt-py``, cue by cue: as a wh
 what it cannot read, and nobody would notice.
 """
 
-import codecs
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -24,14 +23,15 @@ FORMATS: Final = (
 ARROW: Final = "-->"
 SILENCE: Final = "-"
 """Text of a cue without one, which the library would leave out."""
-_BOMS: Final = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _ASIDE: Final = re.compile(r"(NOTE|STYLE|REGION)(\s|$)")
+_ALMOST_TIME: Final = re.compile(
+    r"\s*(?:\d+:)+\d+[.,]\d+\s*(?:[-–—=~]*(?:>|&gt;|→|to)|[-–—]+)\s*(?:\d+:)+\d+[.,]\d+\s*"
+)
+"""A line that was meant to be a cue's time, as far as people and programs get it wrong."""
+_SHORT_TIME: Final = re.compile(r"\b(\d):(\d{1,2}):(\d{1,2})(?=[.,]\d)")
+"""A time as Teams once wrote it, in which seconds go over 59."""
+_WEBEX: Final = re.compile(r'\d+ "(?P<name>[^"]+)" \(\d+\)')
+"""What Webex writes for a cue's identifier."""
 _SBV: Final = re.compile(r"(\d+:\d{2}:\d{2}\.\d{3}),(\d+:\d{2}:\d{2}\.\d{3})")
 _PRINTED: Final = re.compile(r"\[([\d:.]+ --> [\d:.]+)\]\s*(.*)")
 """A line as Whisper prints it while it listens."""
@@ -39,7 +39,7 @@ _WORD_TIME: Final = re.compile(r"<\d+:\d\d[:.\d]*>")
 _CLOCK: Final = r"(?P<clock>(?:\d{1,2}:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)"
 _CLOCK_ALONE: Final = re.compile(rf"\[?{_CLOCK}\]?")
 _BRACKETED: Final = re.compile(rf"\[(?P<name>[^\]]+)\]\s+{_CLOCK}")
-_NAMED: Final = re.compile(rf"(?P<name>[^\s\d:][^:]{{0,60}}?)\s+{_CLOCK}")
+_NAMED: Final = re.compile(rf"(?P<name>[^\s\d:][^:]{{0,60}}?)\s+\(?{_CLOCK}\)?:?")
 _INLINE: Final = re.compile(rf"\[?{_CLOCK}\]?[\s\-–]+(?P<text>(?P<name>[^:]{{1,60}}):\s.*)")
 _MARKUP: Final = re.compile(r"</?[A-Za-z][^>]*>|<\d+:\d\d[:.\d]*>|<>")
 
@@ -86,7 +86,7 @@ def read(file: Path) -> list[Cue]:
 
 
 def decoded(file: Path) -> str:
-    """The text of a file in UTF-8, or in UTF-16 or UTF-32 with a byte order mark.
+    """The text of a file in UTF-8, UTF-16 or UTF-32, with or without a byte order mark.
 
     Raises:
         ImportRefused: it cannot be read, or has another encoding.
@@ -95,9 +95,8 @@ def decoded(file: Path) -> str:
         raw = file.read_bytes()
     except OSError as problem:
         raise ImportRefused(f"{file} cannot be read: {problem.strerror}") from None
-    encoding = next((name for bom, name in _BOMS if raw.startswith(bom)), "utf-8")
     try:
-        text = raw.decode(encoding)
+        text = raw.decode(json.detect_encoding(raw[:4]))
     except UnicodeDecodeError:
         raise ImportRefused(
             f"{file} is not in UTF-8: save it in UTF-8 (iconv -f WINDOWS-1252 -t UTF-8)"
@@ -110,6 +109,7 @@ def _captions(lines: Sequence[str], kind: str) -> Iterator[Cue]:
     number = 0
     timing: str | None = None
     payload: list[str] = []
+    speaker: str | None = None
     aside = kind == "vtt"  # in the header or a comment, which end with a blank line
     for index, line in enumerate(lines):
         after_blank = index == 0 or not lines[index - 1].strip()
@@ -117,11 +117,15 @@ def _captions(lines: Sequence[str], kind: str) -> Iterator[Cue]:
         comment = kind == "vtt" and after_blank and bool(_ASIDE.match(line))
         if ARROW in line or comment:
             if timing is not None:
-                yield _caption(number, timing, payload, kind)
+                yield _caption(number, timing, payload, kind, speaker)
             timing, payload, aside = None if comment else line.strip(), [], comment
+            named = _WEBEX.fullmatch(lines[index - 1].strip()) if index else None
+            speaker = named["name"] if named else None
             number += not comment
         elif not line.strip():
             aside = False
+        elif _ALMOST_TIME.fullmatch(line):
+            raise _unreadable(number + 1, kind)
         elif aside or (before_time and _is_identifier(line, kind, after_blank, payload)):
             continue
         elif timing is None:
@@ -129,37 +133,47 @@ def _captions(lines: Sequence[str], kind: str) -> Iterator[Cue]:
         else:
             payload.append(line)
     if timing is not None:
-        yield _caption(number, timing, payload, kind)
+        yield _caption(number, timing, payload, kind, speaker)
 
 
 def _is_identifier(line: str, kind: str, after_blank: bool, payload: list[str]) -> bool:
     """Whether the line before a time names its cue, and is not the text of a cue without one."""
-    if line.strip().isdigit():
+    if line.strip().isdigit() or _WEBEX.fullmatch(line.strip()):
         return True
     return kind == "vtt" and after_blank and (bool(payload) or " " not in line.strip())
 
 
-def _caption(number: int, timing: str, payload: list[str], kind: str) -> Cue:
+def _caption(number: int, timing: str, payload: list[str], kind: str, speaker: str | None) -> Cue:
     """One cue, as the library reads it.
 
     Raises:
         ImportRefused: its time cannot be read.
     """
+    timing = _SHORT_TIME.sub(_carried, timing)
     block = [*(("WEBVTT", "") if kind == "vtt" else ("1",)), timing, *(payload or [SILENCE])]
     try:
         found = webvtt.from_buffer((f"{line}\n" for line in block), format=kind).captions
     except (webvtt.errors.MalformedFileError, webvtt.errors.MalformedCaptionError):
         found = []
     if len(found) != 1:
-        example = (
-            "00:01:02.500 --> 00:01:04.000" if kind == "vtt" else "00:01:02,500 --> 00:01:04,000"
-        )
-        raise ImportRefused(f"cue {number} cannot be read: its time should be as in {example}")
+        raise _unreadable(number, kind)
     [caption] = found
     start, end = (time.in_milliseconds() / 1000 for time in (caption.start_time, caption.end_time))
     if end < start:
         raise ImportRefused(f"cue {number} ends before it starts")
-    return Cue(number, start, end, caption.raw_text if payload else "")
+    return Cue(number, start, end, caption.raw_text if payload else "", speaker=speaker)
+
+
+def _unreadable(number: int, kind: str) -> ImportRefused:
+    mark = "." if kind == "vtt" else ","
+    example = f"00:01:02{mark}500 --> 00:01:04{mark}000"
+    return ImportRefused(f"cue {number} cannot be read: its time should be as in {example}")
+
+
+def _carried(clock: re.Match[str]) -> str:
+    """The usual form of a time of Teams."""
+    seconds = (int(clock[1]) * 60 + int(clock[2])) * 60 + int(clock[3])
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def _without_rolling(cues: Iterator[Cue], text: str) -> Iterator[Cue]:

@@ -17,7 +17,7 @@ UNNAMED: Final = "(nobody named)"
 NOTICE: Final = re.compile(
     r"(?:note:\s*)?(?:this meeting is being|recording(?: is)?(?: has been)?) "
     r"(?:recorded|paused|resumed|started|stopped|in progress)\W*"
-    r"|meeting ended after .*|this editable transcript was computer generated.*"
+    r"|meeting ended after .*|transcribed by \S+|this editable transcript was computer generated.*"
     r"|\[(?:blank_audio|silence|music|no speech)\]",
     re.IGNORECASE,
 )

@@ -105,6 +105,22 @@ Since when?
 Tuesday.
 """
 TEAMS_TEXT = "Ana   0:03\nI cannot sleep.\n\nBen   0:05\nSince when?\n\nAna   0:09\nTuesday.\n"
+REV_TEXT = "Ana (0:03):\nI cannot sleep.\n\nBen (0:05):\nSince when?\n\nAna (0:09):\nTuesday.\n"
+OTTER_TEXT = TEAMS_TEXT.replace("   ", "  ") + "\nTranscribed by https://otter.ai\n"
+WEBEX = """WEBVTT
+
+1 "Ana" (3456789)
+00:00:01.000 --> 00:00:03.000
+I cannot sleep.
+
+2 "Ben" (1234567)
+00:00:04.000 --> 00:00:05.000
+Since when?
+
+3 "Ana" (3456789)
+00:00:06.000 --> 00:00:07.000
+Tuesday.
+"""
 MEET_TEXT = """Weekly talk (2026-03-02 09:00 GMT) - Transcript
 Attendees
 Ana, Ben
@@ -129,6 +145,9 @@ Meeting ended after 00:06:10
         ("zoom.vtt", ZOOM),
         ("bom.vtt", b"\xef\xbb\xbf" + ZOOM.encode()),
         ("utf16.vtt", ZOOM.encode("utf-16")),
+        ("utf16-bare.vtt", ZOOM.encode("utf-16-le")),
+        ("short.vtt", ZOOM.replace("00:00:06.000", "0:0:66.0").replace("00:00:07.000", "0:1:7.0")),
+        ("webex.vtt", WEBEX),
         ("whisper.srt", SRT),
         ("cr.srt", SRT.replace("\n", "\r")),
         ("youtube.sbv", SBV),
@@ -137,6 +156,8 @@ Meeting ended after 00:06:10
         ("printed.txt", PRINTED),
         ("zoom.txt", ZOOM_TEXT),
         ("teams.txt", TEAMS_TEXT),
+        ("rev.txt", REV_TEXT),
+        ("otter.txt", OTTER_TEXT),
         ("meet.txt", MEET_TEXT),
         (
             "inline.txt",
@@ -179,6 +200,8 @@ def test_text_after_a_blank_line_belongs_to_the_cue_before_it(tmp_path: Path) ->
         (vtt("Ana: a").replace("00:00:02", "later"), "cue 1"),
         (vtt("Ana: a", "Ben: b").replace("00:00:05.000", "00:00:01.000"), "cue 2 ends before"),
         (SRT.replace("00:00:04,000", "4 s"), "cue 2"),
+        (SRT.replace("04,000 -->", "04,000 ->"), "cue 2"),
+        (vtt("Ana: a", "Ben: b").replace("-->", "--&gt;"), "cue 1"),
         (vtt("Ana: a") + "\n\nNOTE\nx\n\nlost words\n", "line 9 is in no cue"),
         (WHISPERX.replace('"start": 1.0', '"start": null'), "segment 2"),
         (WHISPERX.replace('"text"', '"texts"'), "segment 1"),
