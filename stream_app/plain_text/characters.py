@@ -5,6 +5,7 @@ What cannot be seen (soft hyphens, zero-width characters, marks of direction) is
 
 import re
 import unicodedata
+from string import ascii_uppercase
 from typing import Final
 
 from stream_app.plain_text.mapped import Mapped
@@ -13,10 +14,10 @@ _LINE_END: Final = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5"
     "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0"
-    "\ufff9-\ufffb\U000e0000-\U000e0fff]+"
+    "\ufff9-\ufffb\U000e0000-\U000e0fff]+|(?<=[A-Za-z])\ufe0f"
 )
 _APOSTROPHE: Final = re.compile(  # the last: UTF-8 as cp1252
-    r"[’‘‛ʼʻʹ＇]|\\(?=['’])|(?:(?<=[^\W\d_])|(?<=[\u0300-\u036f]))[`´′｀](?=[^\W\d_])|â€[™˜]"
+    r"[’‘‛ʼʻʹ＇ꞌ՚‵]|\\(?=['’])|(?:(?<=[^\W\d_])|(?<=[\u0300-\u036f]))[`´′｀](?=[^\W\d_])|â€[™˜]"
 )
 _DASH: Final = re.compile("[‐‑‒–—―−﹘﹣－]")
 _MARKS: Final = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f\u11a8-\u11ff"
@@ -24,6 +25,15 @@ _CLUSTER: Final = re.compile(
     rf"(?:[^\x00-\x7f]|[\x21-\x7e](?=[{_MARKS}]))[\u1161-\u11a7]?[{_MARKS}]*"
 )
 """A letter outside ASCII or with marks on it, as far as it can become one character."""
+_STYLED: Final = {
+    **dict(zip(map(ord, "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ"), "abcdefghijklmnoprstuvwyz", strict=True)),
+    **{
+        first + number: letter
+        for first in (0x1F150, 0x1F170)  # white on a disc and on a square
+        for number, letter in enumerate(ascii_uppercase)
+    },
+}
+"""Letters of ornamental alphabets that have no compatibility form."""
 _LATIN: Final = re.compile("[A-Za-z]")
 _FOREIGN: Final = re.compile("[Ͱ-Ͽ\u0400-\u052f]")
 _LOOKALIKES: Final = dict(
@@ -70,7 +80,7 @@ def collapsed(text: Mapped) -> Mapped:
 
 def _compatible(cluster: str) -> str:
     """The compatibility form; marks of ASCII letters that have none with them are left out."""
-    found = unicodedata.normalize("NFKC", cluster)
+    found = unicodedata.normalize("NFKC", cluster).translate(_STYLED)
     if found[0] == " " and len(found) > 1:  # accents that stand alone
         return cluster
     return found[0] if len(found) > 1 and found[0].isascii() and len(cluster) > 1 else found

@@ -13,6 +13,7 @@ QUOTE: Final = "\n>\n"
 
 _ENTITY: Final = re.compile(
     r"&(?:amp;){0,4}(?P<name>#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+    r"|&(?P<bare>#\d{2,5}(?![\d;])|(?:nbsp|amp|lt|gt|quot)(?![A-Za-z0-9=;]))"  # as browsers do
 )
 _BLOCK: Final = (
     "address|article|aside|blockquote|body|br|center|dd|details|div|dl|dt|fieldset|figcaption"
@@ -38,14 +39,27 @@ _EMPHASIS: Final = re.compile(
     r"(?<![\w*~`|\\])(?P<mark>\*{1,3}|_{1,3}|~~|\|\||`{1,3})"
     r"(?=[\w\"'“‘(¿¡&])(?P<words>[^\n*_~`|]{1,400})(?<=[\w\"'”’).,!?…;:])(?P=mark)(?![\w*~`|])"
 )
+_BOARD_TAG: Final = re.compile(
+    r"\[(?P<tag>b|i|u|s|color|size|font|url)(?:=[^\]\n]{1,200})?\]"
+    r"(?P<words>[^\[\]\n]{1,400})\[/(?P=tag)\]",
+    re.IGNORECASE,
+)
 _LINK: Final = re.compile(r"!?\[(?P<words>[^\[\]\n]{1,400})\]\([^()\s]{1,2000}\)")
 _NESTED: Final = 3
 """How deep emphasis is read, as in ``**_words_**``."""
+_QUOTING_CLASS: Final = re.compile(
+    r"\sclass\s*=\s*[\"']?[^\"'>]{0,200}\b"
+    r"(?:gmail_quote|yahoo_quoted|protonmail_quote|tutanota_quote|moz-cite-prefix)",
+    re.IGNORECASE,
+)
+"""What mail programs write around the mail that is answered."""
 
 
 def decoded(text: Mapped) -> Mapped:
     """Decode HTML's entities, also if they were escaped repeatedly."""
-    return text.replaced(_ENTITY, lambda match: html.unescape(f"&{match['name']};"))
+    return text.replaced(
+        _ENTITY, lambda match: html.unescape(f"&{match['name'] or match['bare']};")
+    )
 
 
 def without_board_quotes(text: Mapped) -> Mapped:
@@ -61,8 +75,8 @@ def without_tags(text: Mapped, *, quotes: bool = True) -> Mapped:
 
 
 def without_emphasis(text: Mapped) -> Mapped:
-    """Remove Markdown's marks of emphasis, and keep a link's words alone."""
-    for pattern in (_LINK, *[_EMPHASIS] * _NESTED):
+    """Remove the emphasis of Markdown and of boards, and keep a link's words alone."""
+    for pattern in (_LINK, *[_BOARD_TAG] * _NESTED, *[_EMPHASIS] * _NESTED):
         text = text.without(chain.from_iterable(map(_marks, pattern.finditer(text.text))))
     return text
 
@@ -82,15 +96,17 @@ def _tags(text: str, *, quotes: bool) -> Iterator[tuple[int, int, str]]:
             if name == inside and not single:
                 depth += -1 if closes else 1
             if depth == 0:
-                yield start, match.end(), QUOTE if inside in _QUOTING else ""
+                yield start, match.end(), "" if inside in _UNSEEN.split("|") else QUOTE
                 inside = ""
-        elif not closes and not single and _is_left_out(name, quotes=quotes):
+        elif not closes and not single and _is_left_out(name, match["rest"], quotes=quotes):
             inside, depth, start = name, 1, match.start()
         else:
             yield *match.span(), "\n" if match["block"] else " " if match["cell"] else ""
     if inside:
-        yield start, len(text), QUOTE if inside in _QUOTING else ""
+        yield start, len(text), "" if inside in _UNSEEN.split("|") else QUOTE
 
 
-def _is_left_out(name: str, *, quotes: bool) -> bool:
-    return name in _UNSEEN.split("|") or (name in _QUOTING and not quotes)
+def _is_left_out(name: str, rest: str | None, *, quotes: bool) -> bool:
+    if name in _UNSEEN.split("|"):
+        return True
+    return not quotes and (name in _QUOTING or _QUOTING_CLASS.search(rest or "") is not None)
