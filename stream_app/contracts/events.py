@@ -5,6 +5,7 @@ a CloudEvent in binary mode) and returns one of the event structs, or raises ``C
 with a reason that never quotes dialogue.
 """
 
+import re
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Annotated, Final
@@ -341,6 +342,10 @@ CLOSES_GAP: Final = frozenset(
     }
 )
 """Reasons why a turn is refused for good; of the others its place is not sure, or is taken."""
+_LEAP_SECOND: Final = re.compile(
+    rb'("occurred_at"\s*+:\s*+"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:)60(?=[.Zz+-])'
+)
+"""RFC 3339 has leap seconds, and Python's times have none."""
 _FORBIDDEN_MEDIA: Final = frozenset({"audio", "video", "keystrokes"})
 
 
@@ -358,7 +363,7 @@ def decode(raw: bytes) -> Event:
     try:
         raw = without_mark(raw)
         raw.decode("utf-8")  # msgspec does not validate the names of unknown fields
-        event = _decoder.decode(raw)
+        event = _decoder.decode(_LEAP_SECOND.sub(rb"\g<1>59", raw) if b":60" in raw else raw)
     except msgspec.ValidationError as problem:
         raise _validation_error(problem) from None
     except msgspec.DecodeError:
@@ -452,7 +457,9 @@ def _syntax_error(raw: bytes) -> ContractError:
             r"a string contains a lone surrogate: half of a character that JSON writes as two "
             r"escapes, such as \ud83d\ude00; do not cut text between them",
         )
-    return ContractError("not-json", "the event is not a single JSON document")
+    return ContractError(
+        "not-json", "the event is not a single JSON document; write one JSON object on each line"
+    )
 
 
 def _is_json(raw: bytes) -> bool:
@@ -474,6 +481,9 @@ def _validation_error(problem: msgspec.ValidationError) -> ContractError:
             "the event's type is not one of turn, session_end, outcome, consent, questionnaire, "
             "turn_edit, turn_delete - at `$.type`"
         )
+    elif "RFC3339" in message or "`datetime`" in message:
+        path = message.rpartition("`$")[2]
+        message = f"a time such as 2026-03-02T09:00:00Z, with an offset, is needed - at `${path}"
     elif message.startswith("Object contains unknown field"):
         message = "an unknown field"
     if message.startswith("Expected `str` of length >= 1") and "$.text" in message:

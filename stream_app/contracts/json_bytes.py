@@ -28,8 +28,8 @@ def as_utf8(raw: bytes) -> bytes:
     if encoding.startswith("utf-8"):
         return without_mark(raw)
     try:
-        text = raw.decode(encoding).lstrip()
+        text = raw.decode(encoding, "surrogatepass").lstrip()
     except UnicodeDecodeError:
         return raw
-    found = text.encode("utf-8", "replace")
+    found = text.encode("utf-8", "surrogatepass")  # which is no UTF-8: one event's fault
     return found if found[:1] and found[0] in _READ else raw

@@ -40,6 +40,10 @@ def file(folder: Path, content: bytes) -> Path:
         json.dumps(EVENTS, indent=1).encode("utf-8-sig"),
         json.dumps(EVENTS, indent=2, ensure_ascii=False).encode("utf-16"),
         "\n".join(json.dumps(event, indent=2) for event in EVENTS).encode(),
+        "".join(map(json.dumps, EVENTS)).encode(),
+        LINES.replace("\n", ",\n").encode(),
+        "\n".join(json.dumps(each, indent=1).replace("{\n", "{", 1) for each in EVENTS).encode(),
+        "".join("\x1e" + line + "\n" for line in LINES.split("\n")[:-1]).encode(),
     ],
 )
 def test_every_form_gives_the_same_events(tmp_path: Path, content: bytes) -> None:
@@ -59,6 +63,8 @@ def test_every_form_gives_the_same_events(tmp_path: Path, content: bytes) -> Non
         (b"[" * 100_000 + b"\n{}\n", [b"[" * 100_000, b"{}"]),
         (b"[1]\n[2]\n", [b"[1]", b"[2]"]),
         (b"{\n[\n", [b"{", b"["]),
+        (b"{} {}\n{\n", [b"{} {}", b"{"]),
+        ("{}\n{\ud83d}".encode("utf-16-le", "surrogatepass"), [b"{}", b"{\xed\xa0\xbd}"]),
         (b"", []),
         (b"\x00\x00\x00\x00\x07{}\n", [b"\x00\x00\x00\x00\x07{}"]),
     ],

@@ -114,6 +114,13 @@ def test_a_refusal_lists_the_valid_values(event: bytes, valid: str) -> None:
     assert SECRET not in refused.detail
 
 
+@pytest.mark.parametrize("at", ["2026-03-02T09:00:00", "2 March", "2026-03-02T09:00Z", 5, None])
+def test_a_refusal_of_a_time_says_how_to_write_it(at: object) -> None:
+    assert refusal(turn(occurred_at=at)).detail == (
+        "a time such as 2026-03-02T09:00:00Z, with an offset, is needed - at `$.occurred_at`"
+    )
+
+
 def test_unknown_fields_are_ignored() -> None:
     assert isinstance(decode(turn(mood="fine")), Turn)
 

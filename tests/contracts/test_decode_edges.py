@@ -133,6 +133,20 @@ def test_time_zones_do_not_change_the_instant() -> None:
     assert utc(here.occurred_at).utcoffset() == utc(there.occurred_at).utcoffset()
 
 
+@pytest.mark.parametrize(
+    ("at", "second"),
+    [
+        ("2016-12-31T23:59:60Z", "2016-12-31T23:59:59Z"),
+        ("2017-01-01T05:29:60.5+05:30", "2016-12-31T23:59:59.5Z"),
+    ],
+)
+def test_a_leap_second_is_the_one_before_it(at: str, second: str) -> None:
+    leap, before = (decode(turn(occurred_at=each, text='"at:60Z"')) for each in (at, second))
+    assert leap.occurred_at == before.occurred_at
+    assert isinstance(leap, Turn)
+    assert leap.text == '"at:60Z"'
+
+
 @pytest.mark.parametrize("consent", [True, False, None])
 def test_consent_is_true_false_or_absent(consent: bool | None) -> None:
     event = decode(turn(consent=consent))

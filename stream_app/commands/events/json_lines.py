@@ -1,7 +1,8 @@
 """Reads files of JSON lines as programs and people write them.
 
-Also read: a byte order mark before any line, UTF-16 and UTF-32, all line ends, and JSON that is no
-line: one array, or objects over several lines.
+Also read: a byte order mark before any line, UTF-16 and UTF-32, all line ends, the separators of
+JSON text sequences, and JSON that is no line: one array, or objects over several lines, beside each
+other or with commas between them.
 """
 
 import io
@@ -18,7 +19,9 @@ from stream_app.errors import RapportError
 _COMPRESSED: Final = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 _MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _LINE_END: Final = re.compile(rb"\r\n?|\n")
-_OBJECT: Final = re.compile(r"\s*(?=\{)")
+_OBJECT: Final = re.compile(r"[\s,]*(?=\{)")
+_SEPARATOR: Final = b"\x1e"
+"""Stands before each object of a JSON text sequence (RFC 7464)."""
 
 
 class NotJsonLines(RapportError):
@@ -57,7 +60,7 @@ def _read(file: IO[bytes], on_read: Callable[[int], object]) -> Iterator[bytes]:
     begun = False
     for line in file:
         text = without_mark(line).strip()
-        if not begun and text and (text[:1] == b"[" or text == b"{"):
+        if not begun and _is_no_line(text):
             rest = file.read()
             on_read(len(line) + len(rest))
             whole = without_mark(line) + rest
@@ -68,12 +71,25 @@ def _read(file: IO[bytes], on_read: Callable[[int], object]) -> Iterator[bytes]:
         yield from _lines(line)
 
 
+def _is_no_line(text: bytes) -> bool:
+    """Whether the first line begins an array, or an object that does not end with it."""
+    if text[:1] != b"{":
+        return text[:1] == b"["
+    try:
+        json.loads(text)
+    except (UnicodeDecodeError, RecursionError):
+        return False
+    except ValueError:
+        return True
+    return False
+
+
 def _lines(raw: bytes) -> Iterator[bytes]:
     r"""The lines; a line end is none within JSON's strings, where it is written ``\n``."""
     if raw.endswith(b"\n"):
         raw = raw[:-1].removesuffix(b"\r")
     for line in _LINE_END.split(raw):
-        bare = without_mark(line)
+        bare = without_mark(line).lstrip(_SEPARATOR)
         yield bare if bare.strip() else b""
 
 
@@ -93,4 +109,4 @@ def _documents(raw: bytes) -> list[bytes]:
             found.append(text[match.end() : at].encode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
         return []
-    return found if not text[at:].strip() else []
+    return found if not text[at:].strip(" \t\r\n,") else []
