@@ -19,6 +19,8 @@ from stream_app.importers.imported import (
 )
 
 _REDACTED: Final = "conversation_part.redacted"
+_OPERATOR: Final = "conversation.operator."
+"""Begin of the topics of what Intercom's bot does, under whoever's name."""
 _SAID: Final = frozenset({"comment", "open", "close", "quick_reply"})
 """Types of parts that reach the customer; ``open``: a message that reopens the conversation."""
 _SILENT: Final = frozenset({"note", "note_and_reopen", "assignment", "default_assignment"})
@@ -52,7 +54,8 @@ def events_of(payload: Any, consent: bool | None = None) -> Iterator[Item]:
     elif topic.endswith(".created"):
         yield from _part(conversation, {**_source(item), "part_type": "comment"}, consent)
     else:
-        yield from _parts(conversation, item, consent)
+        by_program = topic.startswith(_OPERATOR)
+        yield from _parts(conversation, item, consent, by_program=by_program)
     if topic.endswith(".closed"):
         yield from imported.items(
             conversation, lambda: [_end(conversation, payload.get("created_at"))]
@@ -94,9 +97,11 @@ def _source(item: Mapping[str, Any]) -> dict[str, Any]:
     return {"created_at": item.get("created_at"), **(source if isinstance(source, dict) else {})}
 
 
-def _parts(conversation: str, item: Mapping[str, Any], consent: bool | None) -> Iterator[Item]:
+def _parts(
+    conversation: str, item: Mapping[str, Any], consent: bool | None, *, by_program: bool = False
+) -> Iterator[Item]:
     for part in _list_of_parts(item):
-        yield from _part(conversation, part, consent)
+        yield from _part(conversation, part, consent, by_program=by_program)
 
 
 def _list_of_parts(item: Mapping[str, Any]) -> list[Any]:
@@ -105,12 +110,18 @@ def _list_of_parts(item: Mapping[str, Any]) -> list[Any]:
     return parts if isinstance(parts, list) else []
 
 
-def _part(conversation: str, part: Any, consent: bool | None) -> Iterator[Item]:
+def _part(
+    conversation: str, part: Any, consent: bool | None, *, by_program: bool = False
+) -> Iterator[Item]:
     place = f"{conversation} {part.get('id', '')}" if isinstance(part, dict) else conversation
-    return imported.items(place.strip(), lambda: _read(conversation, part, consent))
+    return imported.items(
+        place.strip(), lambda: _read(conversation, part, consent, by_program=by_program)
+    )
 
 
-def _read(conversation: str, part: Mapping[str, Any], consent: bool | None) -> Iterator[Sendable]:
+def _read(
+    conversation: str, part: Mapping[str, Any], consent: bool | None, *, by_program: bool
+) -> Iterator[Sendable]:
     kind, author = part.get("part_type"), mapping(part.get("author"), "author")
     body = part.get("body")
     if body is None and kind != "comment":
@@ -120,8 +131,10 @@ def _read(conversation: str, part: Mapping[str, Any], consent: bool | None) -> I
         raise Unsent(f"{about} ({kind})")
     if part.get("redacted"):
         raise Unsent("deleted")
-    by_program = author.get("from_ai_agent") or author.get("is_ai_answer")
-    role = SYSTEM if by_program else _ROLES.get(str(author.get("type")))
+    role = _ROLES.get(str(author.get("type")))
+    by_program = by_program and role == "counsellor"
+    if by_program or author.get("from_ai_agent") or author.get("is_ai_answer"):
+        role = SYSTEM
     if role is None:
         raise Unsent("its author is neither the team's nor a customer")
     number = part.get("id")

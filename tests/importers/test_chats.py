@@ -224,7 +224,9 @@ def test_notes_and_odd_parts_of_intercom_are_left_out(odd: Any, reason: str) -> 
     assert other == ("client", "Hello.")
 
 
-@pytest.mark.parametrize("author", [{"type": "bot", "id": "1"}, {**ADMIN, "from_ai_agent": True}])
+@pytest.mark.parametrize(
+    "author", [{"type": "bot", "id": "1"}, {**ADMIN, "from_ai_agent": True}, ADMIN]
+)
 def test_a_bot_of_intercom_has_the_role_system(author: dict[str, Any]) -> None:
     assert replied(part(author=author), topic="conversation.operator.replied") == [
         ("system", "Hello.")
