@@ -40,6 +40,10 @@ _WORD = re.compile(r"[a-z]+")
 _NAMED = re.compile(r"[A-Z][a-zà-ž]{3,}(?:[ -][A-Z][a-zà-ž]+)*")
 
 
+SURNAMES_OF_PEOPLES: Final = frozenset({"bohra", "gurung", "jain", "pathan", "sherpa"})
+"""Words for what people are, which ``not_names.txt`` has, that are common surnames as well."""
+
+
 def main() -> None:
     """Write the lists."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.redaction.gazetteer")
@@ -49,7 +53,7 @@ def main() -> None:
     _write("words.txt", words)
     _write("given_names.txt", given | common)
     _write("common_names.txt", common)
-    _write("surnames.txt", surnames & words)
+    _write("surnames.txt", (surnames & words) | SURNAMES_OF_PEOPLES)
     _write("places.txt", _places() - words)
 
 

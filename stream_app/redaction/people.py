@@ -21,7 +21,7 @@ _AP: Final = rf"[{APOSTROPHES}]?"
 _NAME_IS = re.compile(
     rf"\b(?:(?:my|the) (?:(?:full|first|last|real|middle|given|maiden) )?name(?:{_AP}s| is| was)"
     rf"|mein name ist|ich hei(?:ß|ss)e|je m{_AP}appelle|me llamo|mi chiamo|ik heet|mam na imię"
-    r"|nazywam się)[ ,:]{1,2}",
+    r"|nazywam się|(?<![\w ] )(?<!\w)(?:(?:full|first|last) )?name(?=:))[ ,:]{1,2}",
     re.IGNORECASE,
 )
 _CALLED = re.compile(
