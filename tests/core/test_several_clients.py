@@ -42,8 +42,21 @@ def test_who_is_passed_over_by_name_waits_for_an_answer() -> None:
     assert pairs(observed("d", "e", "Kd", "d", "Kd")) == [(0, False), (1, True), (3, False)]
 
 
+def test_who_is_passed_over_again_is_missed_again() -> None:
+    again = observed("d", "e", "Kd", "d", "e", "Kd", "e", "d")
+    assert pairs(again) == [(0, False), (1, True), (3, False), (4, True)]
+
+
 def test_a_later_answer_is_an_answer() -> None:
     assert pairs(observed("d", "e", "Kd", "e", "Ke")) == [(0, False), (1, False)]
+    late = observed(*["d", "e", "Kd"] * 3, "Ke", values={4: 0.95})
+    assert pairs(late) == [(0, False), (3, False), (6, False), (4, False)]
+    assert [(each.who, each.passed) for each in late.unanswered().latest] == []
+
+
+def test_a_successor_begins_with_all_that_waits() -> None:
+    [waiting] = observed("d", "e", "Kd", "e", "e", values={3: 0.95}).unanswered().latest
+    assert (waiting.who, waiting.client.strongest) == (EVE, (3, 950_000))
 
 
 def test_nobody_is_passed_over_without_a_name() -> None:

@@ -11,7 +11,8 @@ empathic answer; its *answer* (0-1) is the most empathic of the counsellor turns
 A counsellor turn before any client turn (a greeting) answers nothing. With several clients, each
 has exchanges of their own: the turns of one client since the last answer to that client, and the
 answers up to their next turn. An answer to one client by name passes over the others who wait; if
-what they said is an empathic opportunity, it is missed as long as nobody answers it.
+what they said is an empathic opportunity, it is missed as long as nobody answers it. Passed over
+again, what they have said since is missed, too; an answer at last is one to all of it.
 
 All values are integers in millionths, so that replacing a provisional score by a final one gives
 exactly the result of a run with final scores only.
@@ -72,6 +73,12 @@ class Turns(Struct, array_like=True):
             oldest, strength = self.latest.pop(0)
             if self.settled_seq < 0 or strength > self.settled:
                 self.settled_seq, self.settled = oldest, strength
+
+    def before(self, later: "Turns") -> "Turns":
+        """These turns and later ones."""
+        first, second = self.settled_seq >= 0, later.settled_seq >= 0
+        strongest = later if second and (not first or later.settled > self.settled) else self
+        return Turns(strongest.settled_seq, strongest.settled, [*self.latest, *later.latest])
 
     def copy(self) -> "Turns":
         """The same turns, which may change without these."""
@@ -181,9 +188,9 @@ class Exchanges(Struct, array_like=True):
         return next((e for e in reversed(self.latest) if e.who == who), None)
 
     def _of_speaking(self, who: int) -> Exchange:
-        """The exchange of a client who speaks: begun if the one before was answered."""
+        """The exchange of a client who speaks: begun if the one before is over."""
         exchange = self._of(who)
-        if exchange is None or not exchange.waits or self.unseen:
+        if exchange is None or not exchange.waits or exchange.passed or self.unseen:
             if exchange is not None and exchange.shared and not exchange.counsellor:
                 self.latest.remove(exchange)
             exchange = Exchange(who=who)
@@ -193,7 +200,20 @@ class Exchanges(Struct, array_like=True):
 
     def _of_answered(self, who: int) -> Exchange | None:
         """The exchange of a client who is answered; None if what they said is not known."""
-        return None if self.unseen else self._of(who)
+        if self.unseen:
+            return None
+        self._join_passed(who)
+        return self._of(who)
+
+    def _join_passed(self, who: int) -> None:
+        """Make one exchange of all that a client said while being passed over."""
+        latest = self._of(who)
+        if latest is None or not latest.waits:
+            return
+        for earlier in [each for each in self.latest if each.who == who and each.passed][::-1]:
+            if earlier is not latest and earlier.waits:
+                latest.client = earlier.client.before(latest.client)
+                self.latest.remove(earlier)
 
     def _pass_over(self, who: int) -> None:
         for exchange in self.latest:
@@ -227,6 +247,7 @@ class Exchanges(Struct, array_like=True):
 
     def share(self, who: int) -> None:
         """Note that somebody else has answered a client: nobody passes them over any more."""
+        self._join_passed(who)
         exchange = self._of(who)
         if exchange is not None:
             exchange.passed, exchange.shared = False, True
@@ -238,8 +259,11 @@ class Exchanges(Struct, array_like=True):
 
     def unanswered(self) -> "Exchanges":
         """Only the clients' turns that nobody has answered."""
-        waiting = [e for e in self.latest if e.waits and self._of(e.who) is e]
-        latest = [Exchange(client=each.client.copy(), who=each.who) for each in waiting]
+        clients: dict[int, Turns] = {}
+        for each in self.latest:
+            if each.waits and (each.passed or self._of(each.who) is each):
+                clients[each.who] = clients.get(each.who, Turns()).before(each.client)
+        latest = [Exchange(client=turns, who=who) for who, turns in clients.items()]
         return Exchanges(latest=latest, unseen=self.unseen, last=self.last)
 
     def answered(self) -> list[Answered]:
