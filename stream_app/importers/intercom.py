@@ -20,7 +20,7 @@ from stream_app.importers.imported import (
 
 _REDACTED: Final = "conversation_part.redacted"
 _OPERATOR: Final = "conversation.operator."
-"""Begin of the topics of what Intercom's bot does, under whoever's name."""
+"""Begin of the topics of what Intercom's bot does, also under an admin's name."""
 _SAID: Final = frozenset({"comment", "open", "close", "quick_reply"})
 """Types of parts that reach the customer; ``open``: a message that reopens the conversation."""
 _SILENT: Final = frozenset({"note", "note_and_reopen", "assignment", "default_assignment"})
