@@ -218,7 +218,7 @@ release-notes: $(DEV_STAMP) ## Print a release's part of the changelog (VERSION=
 	$(BIN)/keepachangelog show $(VERSION) CHANGELOG.md
 
 bench: install ## Compare the throughput of the pipeline and of the ONNX sessions alone
-	$(BIN)/rapport bench
+	$(BIN)/rapport demo bench
 
 benchmarks: $(DEV_STAMP) train-env ## Measure the tables of docs/performance.md (an hour on an idle machine)
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))

@@ -17,13 +17,13 @@ import numpy as np
 from msgspec import structs
 
 from stream_app import bootstrap, logs
-from stream_app.commands.events.event_files import sample_events, sample_sessions
 from stream_app.contracts.events import Role
 from stream_app.core.measures.intents import Hits, Intent, IntentReader, IntentSet, NoIntentReader
 from stream_app.core.pipeline.pipeline import Pipeline, Received, Source, receive
 from stream_app.core.session.session_state import Versioned
 from stream_app.inference import intent_files, intents
 from stream_app.inference.bundles import bundle as bundles
+from stream_app.recordings.event_files import sample_events, sample_sessions
 from stream_app.settings import LogFormat, Settings
 
 BATCH: Final = 64

@@ -18,8 +18,8 @@ import typer
 
 from benchmarks.load import processes, workload
 from benchmarks.load.workload import Turn
-from stream_app.commands.service.child_processes import environment
 from stream_app.errors import RapportError
+from stream_app.processes.child_processes import environment
 from stream_app.settings import Settings
 
 

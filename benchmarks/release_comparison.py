@@ -117,7 +117,7 @@ def table(found: Sequence[Compared]) -> str:
 
 
 def measure(checkout: Path, turns: int) -> dict[str, float]:
-    """Run ``rapport bench`` of a checkout.
+    """Run ``rapport bench`` of a checkout, which is what release 0.1 calls it.
 
     Raises:
         RapportError: it failed, or printed another report.

@@ -82,7 +82,7 @@ class Sizes(Struct, frozen=True):
 
     ``state``: bytes of an open session's state without its window's turns, of which it has
     ``held``, each of ``turn`` bytes.
-    ``archived``: bytes of files per turn after ``rapport archive``, which keeps no text and no
+    ``archived``: bytes of files per turn after ``rapport db archive``, which keeps no text and no
     provisional scores.
     """
 

@@ -33,10 +33,10 @@ from benchmarks.load.testbed import Testbed
 from benchmarks.load.workload import Turn
 from benchmarks.report import markdown
 from stream_app import bootstrap, logs
-from stream_app.commands.service.worker import freeze_garbage_collector
 from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.errors import RapportError
 from stream_app.inference.bundles import bundle as bundles
+from stream_app.processes.worker import freeze_garbage_collector
 from stream_app.sealing import envelope
 from stream_app.settings import LogFormat, Settings
 from stream_app.store.stream.repository import Store

@@ -143,9 +143,9 @@ def _development(manifest: Mapping[str, Any]) -> Iterator[str]:
     )
     for line in (
         "2(e). Human oversight: [instructions for use](instructions.md#oversight).",
-        "2(f). Predetermined changes: `rapport adapt` fits calibration, thresholds and references "
-        "to an installation, and writes a new bundle only if it is better on held-out judgements "
-        "([adaptation](../adaptation.md)); `rapport promote` puts it in force.",
+        "2(f). Predetermined changes: `rapport bundle adapt` fits calibration, thresholds and "
+        "references to an installation, and writes a new bundle only if it is better on held-out "
+        "judgements ([adaptation](../adaptation.md)); `rapport bundle promote` puts it in force.",
         f"2(g). Tests: {training['split']}; {training['split_sizes']['train']} conversations to "
         f"train, {training['split_sizes']['test']} to test. Results below.",
         "2(h). Security: [threat model](../threat-model.md), which names a test for each threat.",

@@ -75,12 +75,12 @@ RapportError
 │   ├── ServiceUnavailable Rapport gave no answer in all attempts [client.errors]
 │   ├── RequestRefused   Rapport refused the request [client.errors]
 │   └── EventsNotSent    queued events were refused or lost [client.errors]
-├── ExportRefused        the options of an export do not fit together [commands.results.export]
-├── InputError           a file cannot be read, or not as events [commands.events.event_files]
-│   └── NoEvents         a file does not contain a valid event [commands.events.event_files]
-├── NotJsonLines         a file is compressed or in no encoding of JSON [commands.events.json_lines]
-├── UtteranceFileError   the file of labelled utterances is not valid [commands.rules.intents]
-└── ChildDied            a child process of `rapport up` exited [commands.service.up]
+├── ExportRefused        the options of an export do not fit together [findings.exports.tables]
+├── InputError           a file cannot be read, or not as events [recordings.event_files]
+│   └── NoEvents         a file does not contain a valid event [recordings.event_files]
+├── NotJsonLines         a file is compressed or in no encoding of JSON [recordings.json_lines]
+├── UtteranceFileError   the file of labelled utterances is not valid [recordings.intent_tests]
+└── ChildDied            a child process of `rapport up` exited [demo.up]
 """
 
 

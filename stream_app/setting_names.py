@@ -48,7 +48,7 @@ FIXED: Final[Mapping[str, str]] = {
     "CUDA_DEVICE": "choose the GPU with CUDA_VISIBLE_DEVICES",
     "DATABASE_RETRY_FOR": "a worker retries a commit for 240 s before it exits",
     "EARLIEST_EVENT": "events from before 2000 are dead letters",
-    "ASK_EVERY": "`rapport ask` looks every 30 s",
+    "ASK_EVERY": "`rapport reviews ask` looks every 30 s",
     "ASK_TIMEOUT": "an answer may take 60 s",
     "IDLE_CHECK_EVERY": "a worker looks for idle sessions every 2 s",
     "KAFKA_FETCH_WAIT": "a broker holds a request for 50 ms at most",

@@ -169,12 +169,14 @@ class Settings(BaseSettings):
 
     bundle: Path = Field(
         DEFAULT_BUNDLE,
-        description="Model bundle: a shipped one's name, a folder, or a file of `rapport promote`",
+        description="Model bundle: a shipped one's name, a folder, or a file of `rapport bundle "
+        "promote`",
     )
     bundle_digest: str = Field(
         "",
         pattern=r"^([0-9a-f]{64})?$",
-        description="Accept only the bundle with this digest (`rapport bundle`); default: any",
+        description="Accept only the bundle with this digest (`rapport bundle check`); default: "
+        "any",
     )
     bundle_routes: Path | None = Field(
         None, description="File of further bundles and the sessions they score (YAML)"
@@ -216,8 +218,8 @@ class Settings(BaseSettings):
     ask_endpoint: str | None = Field(
         None,
         description="Base URL of a language model with OpenAI's chat completions (https, or this "
-        "machine), such as http://127.0.0.1:8000/v1: `rapport ask` sends it the redacted text of "
-        "ended sessions whose consent permits it. Default: no text is sent",
+        "machine), such as http://127.0.0.1:8000/v1: `rapport reviews ask` sends it the redacted "
+        "text of ended sessions whose consent permits it. Default: no text is sent",
     )
     ask_model: str | None = Field(
         None, max_length=100, description="The model's name at RAPPORT_ASK_ENDPOINT"
@@ -271,7 +273,7 @@ class Settings(BaseSettings):
     )
 
     archive: Path | None = Field(
-        None, description="Folder of archived months (Parquet), for `rapport archive`"
+        None, description="Folder of archived months (Parquet), for `rapport db archive`"
     )
 
     notifications: Path | None = Field(None, description="YAML file of notification targets")

@@ -1,4 +1,4 @@
-"""``rapport notify`` and ``rapport ask`` that look and try again often: ``-m tests.impatient``."""
+"""``rapport notify`` and ``reviews ask`` that look and try again often: ``-m tests.impatient``."""
 
 from stream_app import cli
 from stream_app.bootstrap import asking_process, notifier_process

@@ -12,14 +12,14 @@ import stream_app
 from stream_app import bootstrap
 from stream_app.analytics.questions import frames, questions, shown_curves
 from stream_app.analytics.rollups import rollups
-from stream_app.analytics.simulation import simulator
 from stream_app.analytics.views import reference
 from stream_app.analytics.views.dialects import DIALECTS
 from stream_app.analytics.views.views import all_views
-from stream_app.commands.rules import rules
+from stream_app.cli import rule_tables
 from stream_app.contracts import scores
 from stream_app.core.measures import catalogue
 from stream_app.core.rules import scorecards
+from stream_app.demo import simulator
 from stream_app.inference.bundles import bundle as bundles
 from stream_app.settings import Settings
 from stream_app.store.database.tables import rollup_sessions, session_scores
@@ -108,7 +108,7 @@ def main(name: str, folder: Path) -> None:
         "filled": cards["listening"].fill(measures_of(card)),
         "page": page.replace("&#39;", "'"),
         "docs_views": reference.shown(all_views(DIALECTS["postgresql"], {})),
-        "docs_rules": rules.variables(),
+        "docs_rules": rule_tables.variables(),
         "docs_scorecards": catalogue.table(catalogue.Use.SCORECARDS),
     }
     print(json.dumps(found))

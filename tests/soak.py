@@ -3,7 +3,7 @@
 Sessions start and end, many of them without an end event; memory after the first tenth is compared
 with memory at the end. By default the worker's processor, cache and store (SQLite) run in this
 process without a model, so that only the worker's state can grow. With `--worker`, a real worker
-process with model, Faust and broker is used, which is as slow as `rapport bench` reports.
+process with model, Faust and broker is used, which is as slow as `rapport demo bench` reports.
 """
 
 from __future__ import annotations

@@ -25,7 +25,12 @@ PYTHON = (
 )
 DOCUMENTS = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/*/*.md")
 TEMPLATES = "stream_app/web/console/**/templates/*.html"
-TERMINAL = ("stream_app/cli/*.py", "stream_app/commands/**/*.py")
+TERMINAL = (
+    "stream_app/cli/*.py",
+    "stream_app/demo/*.py",
+    "stream_app/processes/*.py",
+    "stream_app/recordings/*.py",
+)
 """Modules whose strings are printed: help and messages of the commands."""
 
 OPEN: tuple[str, ...] = ()

@@ -72,7 +72,7 @@ def test_no_module_imports_a_private_module_of_another_package() -> None:
         ("stream_app.web.live.live_hub", "stream_app.store.database.copying.Copying", 1),
         ("stream_app.store.database.rows", "stream_app.store.database.copying.Copying", 0),
         ("stream_app.web.app", "stream_app.web.console.plots.charts", 1),
-        ("stream_app.commands.service.web", "stream_app.store.database.copying.Copying", 1),
+        ("stream_app.processes.web", "stream_app.store.database.copying.Copying", 1),
         ("models.fit.train", "torch.nn", 0),
     ],
 )

@@ -57,7 +57,9 @@ def test_the_tutorial_leads_to_an_alert(
     assert "rapport web" in look
     port = free_port()
     name = name.replace("severities:", "allow: [127.0.0.1]\n    severities:")
-    script = "\n".join((start.replace("rapport broker", f"rapport broker --port {port}"), name))
+    script = "\n".join(
+        (start.replace("rapport demo broker", f"rapport demo broker --port {port}"), name)
+    )
     script += "\n".join(("", send, "read -r _", clean))
     rapport = f'rapport() {{ "{sys.executable}" -m stream_app "$@"; }}'
     with (tmp_path / "log").open("wb") as log:

@@ -91,7 +91,7 @@ def test_without_extras_commands_say_what_to_install(environment: Environment, c
         )
         assert done.stderr.splitlines()[-1] == f"rapport: {told}"
         assert "Traceback" not in done.stderr
-    done = run(rapport, "broker", "--port", "0", cwd=cwd)
+    done = run(rapport, "demo", "broker", "--port", "0", cwd=cwd)
     assert "pip install 'rapport-empathy[broker]'" in done.stderr
     done = run(rapport, "analyse", "drift", cwd=cwd)
     assert "pip install 'rapport-empathy[analytics]'" in done.stderr

@@ -18,8 +18,8 @@ from benchmarks.load.commits import Commit, CommitReader
 from benchmarks.load.generator import Job, Sent
 from benchmarks.load.schedule import Latency, backlog, latency
 from benchmarks.load.workload import Turn
-from stream_app.commands.service.child_processes import environment
 from stream_app.errors import RapportError
+from stream_app.processes.child_processes import environment
 from stream_app.settings import Settings
 
 PATIENCE: Final = 600.0

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from stream_app.commands.service import child_processes
+from stream_app.processes import child_processes
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 

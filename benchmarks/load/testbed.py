@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from benchmarks.errors import Unavailable
 from benchmarks.load.keys import keys
 from servers import kafka, postgres
-from stream_app.commands.service import up
+from stream_app.demo import up
 from stream_app.settings import Settings
 from stream_app.worker.kafka import broker
 from stream_app.worker.kafka.topics import declare_topics

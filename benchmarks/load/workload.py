@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct
 
 from benchmarks import lengths
-from stream_app.commands.events.event_files import sample_sessions
 from stream_app.inference.bundles import bundle as bundles
 from stream_app.inference.tokenizer import TextTokenizer
+from stream_app.recordings.event_files import sample_sessions
 
 GOLDEN = (sqrt(5) - 1) / 2
 ROLES = ("client", "counsellor")

@@ -11,7 +11,7 @@ from benchmarks.load import processes, testbed
 from benchmarks.load.rounds import median
 from benchmarks.options import Options
 from benchmarks.report import markdown, probes
-from stream_app.commands.service.child_processes import environment
+from stream_app.processes.child_processes import environment
 from stream_app.settings import Settings
 from stream_app.worker.kafka.broker import free_port
 

@@ -1,4 +1,4 @@
-"""Fills the months of an archive with copies of one that `rapport archive` wrote.
+"""Fills the months of an archive with copies of one that `rapport db archive` wrote.
 
 Archiving 10⁷ turns takes most of an hour, which is not what the benchmark of queries measures. The
 copies have other dates, sessions, alerts and outcomes, and the same rows otherwise.

@@ -29,9 +29,9 @@ from benchmarks.web_load.visits import PEOPLE, Stream, Visitor
 from servers import haproxy
 from stream_app import bootstrap
 from stream_app.analytics.rollups import rollups
-from stream_app.commands.service.child_processes import child_process, environment
 from stream_app.errors import RapportError
 from stream_app.inference.bundles import bundle as bundles
+from stream_app.processes.child_processes import child_process, environment
 from stream_app.settings import Settings
 from stream_app.store.accounts.people import People, Person
 from stream_app.store.accounts.roles import PersonRole

@@ -33,13 +33,13 @@ from models.data.registry import CORPORA
 from models.data.split import part_of
 from models.fit.standardised import centre_and_divisor
 from models.labels import CLIENT
-from stream_app.commands.events.event_files import sample_events, sample_sessions
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
 from stream_app.core.measures.window import ScoringRequest, WindowTurn
 from stream_app.inference.bundles import bundle as bundles
 from stream_app.inference.devices.probe import TurnProbe
 from stream_app.inference.scorer import OnnxScorer
+from stream_app.recordings.event_files import sample_events, sample_sessions
 
 FILE = "distress.npy"
 SEED = 7

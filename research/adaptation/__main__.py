@@ -2,7 +2,7 @@
 
 Simulated raters judge real chats that a shipped bundle has scored. They differ from the bundle by a
 known rule (`research.adaptation.raters`). `--adapter` compares an adapter
-(`research.adaptation.adapter`) with the recalibration of `rapport adapt` on the same ratings.
+(`research.adaptation.adapter`) with the recalibration of `rapport bundle adapt`, same ratings.
 `--write` puts the tables into docs/adaptation.md.
 """
 

@@ -1,9 +1,9 @@
 """Train adapters from judged turns: `python -m research.adaptation.adapter FILE --bundle FOLDER`.
 
-`FILE` comes from `rapport adapt --export`. For each head with judgements the task network gets a
-low-rank update (`research.adaptation.low_rank`); what passes the gate of `rapport adapt` is written
-as a new bundle with the parent's encoder, fusion and all other heads as they are. Needs no
-database, no keys and no text. Minutes on one core.
+`FILE` comes from `rapport bundle adapt --export`. For each head with judgements the task network
+gets a low-rank update (`research.adaptation.low_rank`); what passes the gate of `rapport bundle
+adapt` is written as a new bundle with the parent's encoder, fusion and all other heads as they are.
+Needs no database, no keys and no text. Minutes on one core.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def write_graph(
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="File of `rapport adapt --export`.")],
+    file: Annotated[Path, typer.Argument(help="File of `rapport bundle adapt --export`.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the new bundle.")],
     bundle: Annotated[
         Path, typer.Option(help="The bundle of the export: a shipped one's name, or a folder.")
@@ -203,7 +203,10 @@ def main(
     except RapportError as problem:
         raise SystemExit(f"error: {problem}") from problem
     print(f"Adapters\n\n{found.adapters.markdown()}\n")
-    print(f"Recalibration of the same heads (rapport adapt)\n\n{found.recalibrations.markdown()}\n")
+    print(
+        "Recalibration of the same heads (rapport bundle adapt)\n\n"
+        f"{found.recalibrations.markdown()}\n"
+    )
     if found.bundle is None:
         raise SystemExit("nothing passes the gate: no bundle was written")
     print(f"{found.bundle.manifest.bundle_id} written to {out}")

@@ -1,9 +1,11 @@
 """Fits a bundle to an installation's own ratings, disputes and outcomes; needs scipy."""
 
 __all__ = [
+    "adapting",
     "choosing",
     "comparison",
     "crossvalidation",
+    "encoding",
     "estimates",
     "fitting",
     "head_results",

@@ -1,4 +1,4 @@
-"""The file of ``rapport adapt --export``: judged turns as vectors, to train an adapter elsewhere.
+"""The file of ``rapport bundle adapt --export``: judged turns as vectors to train adapters from.
 
 It has no text, names or ids of sessions. Vectors say something about the text that they were
 computed from (Morris et al. 2023), so that the file has to be kept as the database is.
@@ -119,10 +119,10 @@ def read(file: Path) -> JudgedVectors:
         judged = {head: HeadJudgements(**parts) for head, parts in heads.items()}
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as problem:
         raise VectorFileError(
-            f"{file} is no file of rapport adapt --export: {type(problem).__name__}"
+            f"{file} is no file of rapport bundle adapt --export: {type(problem).__name__}"
         ) from problem
     except msgspec.DecodeError as problem:
         raise VectorFileError(
-            f"{file} is no file of rapport adapt --export: {problem}"
+            f"{file} is no file of rapport bundle adapt --export: {problem}"
         ) from problem
     return JudgedVectors(about.bundle, about.digest, about.counts, about.gap, windows, judged)

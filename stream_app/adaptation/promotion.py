@@ -1,6 +1,6 @@
 """Promotes bundles and rolls them back: which one is in force; audited.
 
-For ``rapport promote`` and ``rollback``, and for administrators in the console.
+For ``rapport bundle promote`` and ``rollback``, and for administrators in the console.
 """
 
 from datetime import UTC, datetime

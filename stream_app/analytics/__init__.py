@@ -2,13 +2,12 @@
 
 ``views`` and ``rollups`` need the service alone, ``archive`` needs pyarrow, and ``questions`` the
 extra ``analytics`` (pandas, statsmodels). Start at ``questions`` for the analyses and at
-``views`` for the views; ``simulation`` makes platforms with known answers.
+``views`` for the views.
 """
 
 __all__ = [
     "archive",
     "questions",
     "rollups",
-    "simulation",
     "views",
 ]

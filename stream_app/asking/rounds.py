@@ -1,4 +1,4 @@
-"""The process of ``rapport ask``: looks for ended sessions, asks about them, stores proposals."""
+"""The process of ``rapport reviews ask``: asks about ended sessions, and stores proposals."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta

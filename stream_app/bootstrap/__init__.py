@@ -5,7 +5,8 @@ Each process imports only its own parts: ``worker_process``, ``notifier_process`
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -61,6 +62,7 @@ __all__ = [
     "new_store",
     "notifier_process",
     "offline_scorer",
+    "opened",
     "pipeline",
     "policy",
     "practice_model",
@@ -306,6 +308,18 @@ def rule_source(settings: Settings, store: Store) -> RuleSource:
 def store(settings: Settings, connections: int = 5, overflow: int = 10) -> Store:
     """Open the database, which must have a schema."""
     return _open(settings, settings.database, connections, overflow)
+
+
+@contextmanager
+def opened(settings: Settings, *, privacy: bool = False) -> Iterator[Store]:
+    """Open the database for a ``with`` block; ``privacy``: with the key of its pseudonyms."""
+    found = store(settings)
+    try:
+        if privacy:
+            found.load_privacy(settings.redact)
+        yield found
+    finally:
+        found.close()
 
 
 def new_store(settings: Settings) -> Store:

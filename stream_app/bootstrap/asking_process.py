@@ -1,4 +1,4 @@
-"""Builds the process of ``rapport ask``, and what tries questions on past sessions."""
+"""Builds the process of ``rapport reviews ask``, and what tries questions on past sessions."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The ``rapport`` command: parses arguments, calls ``stream_app.commands``, prints errors.
+"""The ``rapport`` command: parses arguments, calls the rooms, prints errors.
 
 A module for each subject; a command imports what it needs when it runs, so that ``--help`` is fast.
 """

@@ -19,12 +19,12 @@ Reasons = Annotated[
 def count_letters() -> None:
     """Print the number of dead letters by reason."""
     import asyncio
+    from collections import Counter
 
-    from stream_app.commands.events import dead_letters as command
-    from stream_app.worker.kafka.dead_letters import read
+    from stream_app.worker.kafka import dead_letters
 
-    found = asyncio.run(read(settings_for()))
-    for reason, count in command.count_by_reason(found):
+    found = asyncio.run(dead_letters.read(settings_for()))
+    for reason, count in Counter(item.letter.reason for item in found).most_common():
         typer.echo(f"{count:8}  {reason}")
     typer.echo(f"{len(found):8}  in total")
 
@@ -34,11 +34,10 @@ def list_letters(reason: Reasons = None) -> None:
     """Print a line per dead letter: id, reason, size, problem; never text."""
     import asyncio
 
-    from stream_app.commands.events import dead_letters as command
-    from stream_app.worker.kafka.dead_letters import read
+    from stream_app.worker.kafka import dead_letters
 
-    found = asyncio.run(read(settings_for()))
-    for item in command.select(found, reason or ()):
+    found = asyncio.run(dead_letters.read(settings_for()))
+    for item in dead_letters.select(found, reason or ()):
         letter = item.letter
         cut = "" if item.complete else "  (truncated)"
         typer.echo(
@@ -55,13 +54,12 @@ def replay_letters(
     """Send dead letters to the turns topic again, after the problem has been fixed."""
     import asyncio
 
-    from stream_app.commands.events import dead_letters as command
-    from stream_app.worker.kafka.dead_letters import read
+    from stream_app.worker.kafka import dead_letters
 
     if not (ids or reason or everything):
         raise typer.BadParameter("name dead letters, or use --reason or --all")
     settings = settings_for()
-    found = command.select(asyncio.run(read(settings)), reason or (), ids or ())
-    sent = asyncio.run(command.resend(settings, found))
+    found = dead_letters.select(asyncio.run(dead_letters.read(settings)), reason or (), ids or ())
+    sent = asyncio.run(dead_letters.resend(settings, found))
     cut = sum(not item.complete for item in found)
     typer.echo(f"{sent} sent to {settings.turns_topic}; {cut} not sent because they are truncated")

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 imports = typer.Typer(
     no_args_is_help=True,
-    help="Import conversations of other programs: to `rapport web` (RAPPORT_URL, RAPPORT_TOKEN), "
-    "or as JSON lines for `rapport score`.",
+    help="Import conversations of other programs. They are sent to `rapport web` (RAPPORT_URL, "
+    "RAPPORT_TOKEN), or written as JSON lines for `rapport score`.",
 )
 Out = Annotated[
     Path | None,
@@ -82,7 +82,7 @@ def transcript(
     out: Out = None,
 ) -> None:
     """Import a transcript as one session."""
-    from stream_app.commands.events import importing as command
+    from stream_app.importers import delivery as command
     from stream_app.importers import transcripts
     from stream_app.importers.imported import starts_at
 
@@ -111,8 +111,8 @@ def convokit(
     out: Out = None,
 ) -> None:
     """Import a ConvoKit corpus; every conversation is a session."""
-    from stream_app.commands.events import importing as command
     from stream_app.importers import convokit as corpus
+    from stream_app.importers import delivery as command
 
     events = list(command.events_in(corpus.items(folder), _report))
     _deliver(events, command.key_of(folder / corpus.UTTERANCES), out, folder)
@@ -136,8 +136,8 @@ def chat(
     out: Out = None,
 ) -> None:
     """Import recorded messages; every room, channel, ticket or conversation is a session."""
-    from stream_app.commands.events import importing as command
     from stream_app.importers import chats
+    from stream_app.importers import delivery as command
 
     people = _people(counsellor, other, bot, consent)
     items = chats.read(file, service, people, room)
@@ -156,7 +156,7 @@ def matrix(
     consent: Consent = False,
 ) -> None:
     """Follow the rooms of an account (MATRIX_URL, MATRIX_TOKEN) until the process is stopped."""
-    from stream_app.commands.events import importing as command
+    from stream_app.importers import delivery as command
 
     command.follow_matrix(position, _people(counsellor, other, bot, consent), _report)
 
@@ -177,7 +177,7 @@ def webhooks(
 
     Secrets: ZENDESK_SECRET, INTERCOM_SECRET, SLACK_SECRET, TWILIO_SECRET (the auth token).
     """
-    from stream_app.commands.events import importing as command
+    from stream_app.importers import delivery as command
 
     people = _people(counsellor, other, bot, consent)
     command.receive_webhooks(host, port, url, people, _report)
@@ -201,9 +201,9 @@ def _deliver(events: "Sequence[Sendable]", key: str, out: Path | None, source: P
 
     Exit status 1 if there is nothing, or if the service refused some of it.
     """
-    from stream_app.commands.events import importing as command
-    from stream_app.commands.events.score import open_output
+    from stream_app.importers import delivery as command
     from stream_app.importers.imported import ImportRefused
+    from stream_app.recordings.scoring import open_output
 
     if not events:
         raise ImportRefused(f"{source} has nothing to import")

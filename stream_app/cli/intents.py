@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from stream_app.inference.intents import IntentComparer
     from stream_app.inference.scorer import OnnxScorer
 
-turn_intents = typer.Typer(no_args_is_help=True, help="Check and test intents; docs/intents.md.")
+turn_intents = typer.Typer(
+    no_args_is_help=True, help="Check and test intents. See docs/intents.md."
+)
 IntentsFile = Annotated[
     Path,
     typer.Argument(help="File of intents, or a shipped set: service, crisis, mi_non_adherent."),
@@ -23,7 +25,7 @@ def check_intents(file: IntentsFile, bundle: Bundle = None) -> None:
     """Check a file of intents; print its intents, or all errors with their lines."""
     from rich.console import Console
 
-    from stream_app.commands.rules import intents as command
+    from stream_app.recordings import intent_tests as command
 
     command.show(_compared(file, bundle)[0], Console())
 
@@ -44,7 +46,7 @@ def try_intents(
     """Print precision and recall of each intent, and each hit with its nearest example."""
     from rich.console import Console
 
-    from stream_app.commands.rules import intents as command
+    from stream_app.recordings import intent_tests as command
 
     comparer, scorer = _compared(file, bundle)
     if utterances is None:
@@ -72,8 +74,8 @@ def suggest_intents(
     from rich.console import Console
 
     from stream_app import extras
-    from stream_app.commands.events.score import with_progress
-    from stream_app.commands.rules import intent_suggestions as command
+    from stream_app.recordings import intent_suggestions as command
+    from stream_app.recordings.scoring import with_progress
 
     extras.require_analytics()
     comparer, scorer = _compared(file, bundle)

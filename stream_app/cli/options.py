@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from stream_app.settings import Settings
+    from stream_app.store.accounts.audit import AuditAction
 
 Speed = Annotated[float, typer.Option(min=0.0, help="Factor on all pauses; 0 = no pauses.")]
 Bundle = Annotated[
@@ -51,3 +52,16 @@ def progress_console() -> "Console | None":
     from rich.console import Console
 
     return Console(stderr=True) if sys.stderr.isatty() else None
+
+
+def record_read(settings: "Settings", action: "AuditAction", command: str) -> None:
+    """Record what ``command`` reads, before it shows it; also if it reads a replica or topics.
+
+    Raises:
+        StoreError: it could not be recorded; do not show the data.
+    """
+    from stream_app import bootstrap
+    from stream_app.store.accounts import audit
+
+    with bootstrap.opened(settings) as store:
+        audit.record(store, audit.COMMAND_LINE, action, None, f"rapport {command}")

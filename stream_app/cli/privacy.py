@@ -1,11 +1,15 @@
 """Erasure, consent, legal holds and the audit trail."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stream_app.cli.options import settings_for
+from stream_app.cli.options import record_read, settings_for
 from stream_app.contracts.events import ConsentPurpose, ConsentStatus
+
+if TYPE_CHECKING:
+    from stream_app.core.session.ports import Message
+    from stream_app.settings import Settings
 
 commands = typer.Typer()
 
@@ -22,18 +26,22 @@ def erase(
         bool, typer.Option("--receipt", help="Print the stored receipts of --session instead.")
     ] = False,
 ) -> None:
-    """Erase sessions permanently, with scores, alerts and ratings; print the removed rows."""
-    from stream_app.commands.records import erase as command
+    """Erase sessions permanently, with scores, alerts and ratings. Prints the removed rows."""
+    from stream_app import bootstrap
+    from stream_app.worker.upkeep import requested_erasure as erasing
 
     if receipt:
         if speaker or not session:
             raise typer.BadParameter("--receipt needs --session: speakers of erased ones are gone")
-        for line in command.stored_receipts(settings_for(), session):
-            typer.echo(line)
+        with bootstrap.opened(settings_for(), privacy=True) as store:
+            for line in erasing.stored_receipts(store, session):
+                typer.echo(line)
         return
     if not (session or speaker):
         raise typer.BadParameter("use --session or --speaker")
-    with command.open_erasure(settings_for()) as erasure:
+    settings = settings_for()
+    with bootstrap.opened(settings, privacy=True) as store:
+        erasure = erasing.Erasure(store, settings, bootstrap.sweep_archive)
         plan = erasure.plan(session or (), speaker or ())
         moved = f"; {plan.archived} are archived" if plan.archived else ""
         typer.echo(
@@ -43,26 +51,8 @@ def erase(
         if not yes:
             typer.confirm("This cannot be undone. Erase them?", abort=True)
         done = erasure.carry_out(plan)
-    for line in command.receipt_lines(done.removed, done.lines):
+    for line in erasing.receipt_lines(done.removed, done.lines):
         typer.echo(line)
-
-
-@commands.command()
-def purge(
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
-) -> None:
-    """Purge what has expired, also if a worker refuses because it would be much at once."""
-    from stream_app.commands.records import purge as command
-
-    with command.open_purge(settings_for()) as (planned, carry_out):
-        for kind in planned:
-            typer.echo(f"{kind.expiring} of {kind.stored} {kind.what} have expired")
-        if not yes:
-            typer.confirm("This cannot be undone. Purge them?", abort=True)
-        removed = carry_out()
-    typer.echo(
-        ", ".join(f"{count} {what}" for what, count in removed.items()) or "nothing to purge"
-    )
 
 
 consent_commands = typer.Typer(
@@ -90,19 +80,65 @@ def record_consent(
     ] = None,
 ) -> None:
     """Send a consent record of a session to the turns topic; a worker applies it."""
-    from stream_app.commands.records import consent as command
+    import asyncio
+    from datetime import UTC, datetime
+    from uuid import uuid4
 
+    import msgspec
+
+    from stream_app import bootstrap
+    from stream_app.contracts.events import Consent, decode
+    from stream_app.core.session.ports import Message
+    from stream_app.errors import ContractError, RapportError
+    from stream_app.store.accounts import audit
+    from stream_app.store.accounts.audit import AuditAction
+
+    given = Consent(
+        session_id=session,
+        status=status,
+        occurred_at=datetime.now(UTC),
+        version=version,
+        source=source,
+        speaker_id=speaker,
+        consent_id=str(uuid4()),
+        purposes=purpose or msgspec.UNSET,
+    )
+    event = msgspec.json.encode(given)
+    try:
+        decode(event)
+    except ContractError as problem:
+        raise RapportError(problem.detail) from None
     settings = settings_for()
-    command.record(settings, session, status, version, source, speaker, purpose or ())
+    with bootstrap.opened(settings) as store:
+        action = AuditAction.RECORD_CONSENT
+        audit.record(store, audit.COMMAND_LINE, action, session, status.value)
+    asyncio.run(_send(settings, Message(settings.turns_topic, session.encode(), event)))
     typer.echo(f"consent {status.value} sent to {settings.turns_topic}")
+
+
+async def _send(settings: "Settings", message: "Message") -> None:
+    from stream_app.worker.kafka.publishing import producer, publish
+
+    async with producer(settings) as client:
+        await publish(client, [message])
 
 
 @consent_commands.command("list")
 def list_consents(session: SessionId) -> None:
     """Print the stored consent records of a session, oldest first."""
-    from stream_app.commands.records import consent as command
+    from stream_app import bootstrap
+    from stream_app.errors import RapportError
+    from stream_app.store.accounts import audit
+    from stream_app.store.accounts.audit import AuditAction
+    from stream_app.store.sessions import consents
+    from stream_app.store.sessions.scope import ALL_SESSIONS
 
-    found = command.of_session(settings_for(), session)
+    with bootstrap.opened(settings_for()) as store:
+        found = consents.of_session(store, ALL_SESSIONS, session)
+        if found is None:
+            raise RapportError("no such session is stored")
+        detail = "rapport consent list"
+        audit.record(store, audit.COMMAND_LINE, AuditAction.READ_RECORDS, session, detail)
     for one in found.records:
         place = one.source or "" if one.seq is None else f"turn {one.seq}"
         effect = "" if one.effective else "  without effect"
@@ -126,31 +162,44 @@ def add_hold(
     reason: Annotated[str, typer.Option(help="Why, for example the number of the case.")],
 ) -> None:
     """Keep a session from being purged or erased until the hold is removed."""
-    from stream_app.commands.records import hold as command
+    from datetime import UTC, datetime
 
-    command.add(settings_for(), session, reason)
+    from stream_app import bootstrap
+    from stream_app.store.accounts import audit
+    from stream_app.store.lifecycle import holds
+
+    with bootstrap.opened(settings_for()) as store:
+        holds.add(store, session, reason, audit.COMMAND_LINE, datetime.now(UTC))
     typer.echo("on legal hold")
 
 
 @hold_commands.command("remove")
 def remove_hold(session: SessionId) -> None:
     """End a hold; the session then expires as usual and can be erased."""
-    from stream_app.commands.records import hold as command
+    from stream_app import bootstrap
+    from stream_app.store.accounts import audit
+    from stream_app.store.lifecycle import holds
 
-    command.remove(settings_for(), session)
+    with bootstrap.opened(settings_for()) as store:
+        holds.remove(store, session, audit.COMMAND_LINE)
     typer.echo("no longer on legal hold")
 
 
 @hold_commands.command("list")
 def list_holds() -> None:
     """Print the sessions on legal hold, oldest hold first."""
-    from stream_app.commands.records import hold as command
+    from stream_app import bootstrap
+    from stream_app.store.accounts.audit import AuditAction
+    from stream_app.store.lifecycle import holds
 
-    for hold in command.find(settings_for()):
-        typer.echo(f"{hold.session_id}  since {hold.at.isoformat()}  {hold.reason}")
+    settings = settings_for()
+    record_read(settings, AuditAction.READ_RECORDS, "hold list")
+    with bootstrap.opened(settings) as store:
+        for hold in holds.find(store):
+            typer.echo(f"{hold.session_id}  since {hold.at.isoformat()}  {hold.reason}")
 
 
-trail = typer.Typer(no_args_is_help=True, help="Check the audit trail; see docs/audit.md.")
+trail = typer.Typer(no_args_is_help=True, help="Check the audit trail. See docs/audit.md.")
 
 
 @trail.callback()
@@ -166,8 +215,15 @@ def verify_trail(
     ] = None,
 ) -> None:
     """Check that no entry of the audit trail was changed, removed, inserted or moved."""
-    from stream_app.commands.records import audit as command
+    from stream_app import bootstrap
+    from stream_app.errors import RapportError
+    from stream_app.store.database import audit_chain
 
-    found = command.verify(settings_for(), head)
-    typer.echo(command.summary(found))
+    known = audit_chain.parse_head(head) if head is not None else None
+    with bootstrap.opened(settings_for()) as store:
+        found = audit_chain.verify(store, known)
+    if found.faults:
+        raise RapportError("\n".join(["the audit trail was tampered with", *found.faults]))
+    unnamed = f"; {found.unnamed} erased or replaced names" if found.unnamed else ""
+    typer.echo(f"{found.entries} entries, chain intact{unnamed}")
     typer.echo(f"head {found.head}")

@@ -1,14 +1,16 @@
-"""Analyses, reports, exports, the archive and roll-ups."""
+"""Analyses, reports, exports and drift."""
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
-from stream_app.cli.options import DAY, in_utc, settings_for
+from stream_app.cli.options import DAY, in_utc, record_read, settings_for
 
 commands = typer.Typer()
+DRIFT_RULE: Final = "rapport-drift"
+"""The name of the rule in notifications about drift."""
 
 
 ANALYSES = (
@@ -67,14 +69,14 @@ def analyse(
         ),
     ] = "table",
 ) -> None:
-    """Answer a question about the whole platform, with intervals; see docs/analyses.md."""
+    """Answer a question about the whole platform, with intervals. See docs/analyses.md."""
     from rich.console import Console
 
     from stream_app import extras
 
     extras.require_analytics()
     from stream_app.analytics.questions.questions import QUESTIONS, Asked
-    from stream_app.commands.results import analyse as command
+    from stream_app.cli import analyses
     from stream_app.findings.analysis_files import FileFormat, encoded
     from stream_app.store.sessions.scope import Scope
 
@@ -98,9 +100,9 @@ def analyse(
         at=in_utc(at),
         trained=trained,
     )
-    found = command.run(settings_for(), question, asked)
+    found = analyses.answer(settings_for(), question, asked)
     if form == "table" and not as_json:
-        command.show(found, Console(), curves=curves)
+        analyses.show(found, Console(), curves=curves)
     else:
         typer.echo(encoded(found, FileFormat("json" if as_json else form)), nl=form != "csv")
     raise typer.Exit(1 if check and found.warnings else 0)
@@ -125,11 +127,11 @@ def report(
         bool, typer.Option("--full", help="All curves and tables instead of two pages.")
     ] = False,
 ) -> None:
-    """Write one HTML file of two printed pages: what changed, how sure; see docs/analyses.md."""
+    """Write a report of two printed pages: what changed, how sure. See docs/analyses.md."""
     from stream_app import extras
 
     extras.require_analytics()
-    from stream_app.commands.results import report as command
+    from stream_app.cli import analyses
     from stream_app.web.console.analytics import report as every
     from stream_app.web.console.analytics import summary
 
@@ -138,11 +140,11 @@ def report(
     first, last = since.date(), until.date()
     if full:
         wanted = every.Wanted(team, first, last, fewest_days)
-        size = command.run_full(settings_for(), wanted, output)
+        size = analyses.write_full_report(settings_for(), wanted, output)
     else:
         day = None if at is None else at.date()
         about = summary.Wanted(team, first, last, day, fewest_days=fewest_days)
-        size = command.run(settings_for(), about, output)
+        size = analyses.write_report(settings_for(), about, output)
     typer.echo(f"{output}: {size // 1024} KiB")
 
 
@@ -173,7 +175,7 @@ def export(
     study: Annotated[str | None, typer.Option(help="Export text for this approved study.")] = None,
     account: Annotated[str | None, typer.Option(help="With --study: its account.")] = None,
 ) -> None:
-    """Write a table (docs/api.md, Exports), or what is stored about a person, for their access."""
+    """Write a table, or what is stored about a person, to a file. See docs/api.md, Exports."""
     if (table is None) == (speaker is None):
         raise typer.BadParameter("name either a table or --speaker")
     if speaker is not None:
@@ -181,13 +183,15 @@ def export(
             raise typer.BadParameter("--speaker takes no other option than --out")
         _export_person(speaker, out)
         return
-    from stream_app.commands.results import export as command
+    from stream_app import bootstrap
+    from stream_app.findings.exports import tables
     from stream_app.findings.exports.formats import Format
     from stream_app.findings.exports.rollups import RollUp
+    from stream_app.inference import intent_files
     from stream_app.store.sessions.sessions import SessionFilter
 
-    if table is None or table not in command.TABLES:
-        raise typer.BadParameter(f"known tables: {', '.join(command.TABLES)}")
+    if table is None or table not in tables.TABLES:
+        raise typer.BadParameter(f"known tables: {', '.join(tables.TABLES)}")
     if rollup not in {each.value for each in RollUp}:
         raise typer.BadParameter(f"known roll-ups: {', '.join(each.value for each in RollUp)}")
     if (study is None) != (account is None):
@@ -197,55 +201,26 @@ def export(
     chosen = SessionFilter(
         team=team, domain=domain, started_from=in_utc(since), started_before=in_utc(until)
     )
-    whose = command.ForStudy(study, account) if study and account else None
-    wanted = command.Wanted(table, chosen, Format(form), RollUp(rollup), whose)
-    size = command.run(settings_for(), wanted, out)
+    whose = tables.ForStudy(study, account) if study and account else None
+    wanted = tables.Wanted(table, chosen, Format(form), RollUp(rollup), whose)
+    settings = settings_for()
+    with bootstrap.opened(settings, privacy=True) as store:
+        store.redactor = bootstrap.redactor(settings)
+        known = intent_files.load(settings.intents).names
+        size = tables.write(store, wanted, out, settings.restrictions.everywhere, known)
     typer.echo(f"{out}: {size:,} bytes")
 
 
 def _export_person(speaker: str, out: Path) -> None:
-    from stream_app.commands.records import subject_access as command
+    from stream_app import bootstrap
+    from stream_app.findings.exports import person
 
-    for name, rows in command.export(settings_for(), speaker, out).most_common():
+    settings = settings_for()
+    with bootstrap.opened(settings, privacy=True) as store:
+        counts = person.export(store, settings.archive, speaker, out)
+    for name, rows in counts.most_common():
         typer.echo(f"{rows:8}  {name}")
     typer.echo(f"{out} has text: give it to this person only")
-
-
-@commands.command()
-def archive(
-    before: Annotated[
-        datetime | None,
-        typer.Option(formats=["%Y-%m"], help="Move months before this one, for example 2026-03."),
-    ] = None,
-) -> None:
-    """Move finished months to Parquet files in RAPPORT_ARCHIVE; see docs/archive.md."""
-    from stream_app import extras
-
-    extras.require_analytics()
-    from stream_app.commands.results import archive as command
-
-    command.run(settings_for(), None if before is None else before.date(), typer.echo)
-
-
-longitudinal = typer.Typer(no_args_is_help=True, help="Roll-ups for reports and dashboards.")
-
-
-@longitudinal.command("update")
-def update_rollups() -> None:
-    """Take up the sessions that ended or changed; workers do so every ten minutes."""
-    from stream_app import bootstrap
-    from stream_app.analytics.rollups import rollups
-
-    typer.echo(f"{sum(rollups.update(bootstrap.store(settings_for())))} changes taken up")
-
-
-@longitudinal.command("rebuild")
-def rebuild_rollups() -> None:
-    """Recompute the roll-ups from all sessions."""
-    from stream_app import bootstrap
-    from stream_app.analytics.rollups import rollups
-
-    typer.echo(f"{rollups.rebuild(bootstrap.store(settings_for()))} sessions rolled up")
 
 
 drift = typer.Typer(
@@ -266,11 +241,29 @@ def check_drift(
     from stream_app import extras
 
     extras.require_analytics()
-    from stream_app.commands.service import drift as command
+    from datetime import UTC
 
-    found = command.check(settings_for(), notify)
-    for line in found:
-        typer.echo(line)
+    import structlog
+
+    from stream_app import bootstrap
+    from stream_app.analytics.questions import drift_watch
+    from stream_app.bootstrap import notifier_process
+    from stream_app.notifications.notification import notice
+    from stream_app.processes import notifier
+    from stream_app.store.accounts.audit import AuditAction
+
+    settings = settings_for()
+    targets = [] if notify is None else notifier.chosen(settings, notify)
+    record_read(settings, AuditAction.READ_STATISTICS, "drift check")
+    with bootstrap.opened(settings) as store:
+        new = drift_watch.check(store, datetime.now(UTC), settings.archive)
+    found = [drift_watch.words(each) for each in new]
+    for each, said in zip(new, found, strict=True):
+        structlog.get_logger(__name__).warning("drift.changed", change=each.change_id, words=said)
+        typer.echo(said)
+    for target in targets if new else ():
+        message = notice(DRIFT_RULE, "\n".join(found), datetime.now(UTC))
+        notifier_process.channel(settings, target).send(message)
     raise typer.Exit(1 if fail and found else 0)
 
 
@@ -282,12 +275,14 @@ def list_drift(
     from stream_app import extras
 
     extras.require_analytics()
+    from stream_app import bootstrap
     from stream_app.analytics.questions.drift_watch import words
-    from stream_app.commands.service import drift as command
+    from stream_app.store.alerts import drift_changes
 
-    for each in command.listed(settings_for(), unacknowledged=not every):
-        by = f"  acknowledged by {each.person}" if each.person else ""
-        typer.echo(f"{each.change_id}  {words(each)}{by}")
+    with bootstrap.opened(settings_for()) as store:
+        for each in drift_changes.all_of(store, unacknowledged=not every):
+            by = f"  acknowledged by {each.person}" if each.person else ""
+            typer.echo(f"{each.change_id}  {words(each)}{by}")
 
 
 @drift.command("acknowledge")
@@ -298,6 +293,14 @@ def acknowledge_drift(
     from stream_app import extras
 
     extras.require_analytics()
-    from stream_app.commands.service import drift as command
+    from stream_app import bootstrap
+    from stream_app.analytics.questions.drift_watch import words
+    from stream_app.store.accounts import audit
+    from stream_app.store.accounts.audit import AuditAction
+    from stream_app.store.alerts import drift_changes
 
-    typer.echo(f"acknowledged: {command.acknowledge(settings_for(), change_id)}")
+    with bootstrap.opened(settings_for()) as store:
+        action = AuditAction.ACKNOWLEDGE_DRIFT
+        audit.record(store, audit.COMMAND_LINE, action, detail=change_id)
+        changed = drift_changes.acknowledge(store, change_id, audit.COMMAND_LINE)
+    typer.echo(f"acknowledged: {words(changed)}")

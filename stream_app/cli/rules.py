@@ -1,7 +1,6 @@
-"""Alert rules and baselines."""
+"""Alert rules."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 alert_rules = typer.Typer(
-    no_args_is_help=True, help="Check and test alert rules; see docs/rules.md."
+    no_args_is_help=True, help="Check and test alert rules. See docs/rules.md."
 )
 
 
@@ -27,19 +26,19 @@ def check_rules(
     """Check a file of rules; print its rules, or all errors with their lines."""
     from rich.console import Console
 
-    from stream_app.commands.rules import rules as command
+    from stream_app.cli import rule_tables
     from stream_app.store.alerts.rule_sources import RuleFile, load
 
-    command.show(load(RuleFile(file), _heads(bundle), _intents()), Console())
+    rule_tables.show(load(RuleFile(file), _heads(bundle), _intents()), Console())
 
 
 @alert_rules.command("variables")
 def list_variables(bundle: Bundle = None) -> None:
     """Print the rule variables of a bundle, and of RAPPORT_INTENTS, as a Markdown table."""
-    from stream_app.commands.rules import rules as command
+    from stream_app.cli import rule_tables
     from stream_app.core.rules.intent_variables import catalogue
 
-    typer.echo(command.variables(catalogue(_heads(bundle), _intents())))
+    typer.echo(rule_tables.variables(catalogue(_heads(bundle), _intents())))
 
 
 def _heads(bundle: Path | None) -> Sequence["Head"]:
@@ -75,10 +74,9 @@ def try_rules(
     from rich.console import Console
 
     from stream_app import bootstrap
-    from stream_app.commands.events import event_files, past_of_file
-    from stream_app.commands.events.score import with_progress
-    from stream_app.commands.rules import rule_backtest
-    from stream_app.commands.rules import rules as command
+    from stream_app.cli import rule_tables
+    from stream_app.recordings import event_files, past_of_file, rule_backtest
+    from stream_app.recordings.scoring import with_progress
 
     changes: dict[str, object] = {"rules": file}
     if assume_consent:
@@ -92,7 +90,7 @@ def try_rules(
     if not backtest.valid:
         raise event_files.NoEvents(sources, backtest.dead_lettered)
     alerting = pipeline.environment.alerting
-    command.report(backtest, alerting.rules, Console(), low, good)
+    rule_tables.report(backtest, alerting.rules, Console(), low, good)
     for rule in alerting.rules.rules:
         failed = sum(n for source, n in alerting.failures.items() if rule.uses(source))
         if failed:
@@ -102,29 +100,4 @@ def try_rules(
             f"{backtest.withheld} events were withheld without consent (--assume-consent), "
             f"{backtest.dead_lettered} dead-lettered (`rapport score` prints why)",
             err=True,
-        )
-
-
-usual = typer.Typer(no_args_is_help=True, help="Manage the baselines of channels and counsellors.")
-
-
-@usual.command("refresh")
-def refresh_baselines(
-    days: Annotated[int, typer.Option(min=1, help="Use the sessions of this many days.")] = 90,
-    sessions: Annotated[
-        int, typer.Option(min=2, help="Minimum number of sessions of a baseline.")
-    ] = 20,
-) -> None:
-    """Recompute the baselines from the ended sessions in the database."""
-    from stream_app import bootstrap
-    from stream_app.store.stream import baselines as command
-
-    settings = settings_for()
-    store = bootstrap.store(settings)
-    for bundle in bootstrap.bundle_ids(settings):
-        found = command.refresh(store, bundle, datetime.now(UTC), days, sessions)
-        of = f"{bundle}: " if settings.bundle_routes is not None else ""
-        typer.echo(
-            f"{of}{found.sessions} ended sessions; baselines of {found.channels} channels and "
-            f"{found.counsellors} counsellors. New sessions use them."
         )

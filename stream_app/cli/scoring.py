@@ -1,11 +1,11 @@
-"""Score recordings, and measure the speed of scoring."""
+"""Score recordings."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stream_app.cli.options import Bundle, progress_console, settings_for, with_bundle
+from stream_app.cli.options import Bundle, progress_console, settings_for
 
 commands = typer.Typer()
 
@@ -25,15 +25,15 @@ def score(
     ] = False,
     bundle: Bundle = None,
 ) -> None:
-    """Score a file without Kafka and without a database; same scores as a worker.
+    """Score a file as a worker does, without Kafka and a database.
 
     Exit status 0: at least one event is valid; dead letters are printed. 1: no event is valid, or
     a file cannot be read or written. 2: wrong options or settings. 130: Ctrl-C or SIGTERM.
     """
     from stream_app import bootstrap
-    from stream_app.commands.events import event_files, past_of_file
-    from stream_app.commands.events import score as command
-    from stream_app.commands.service.interrupts import signals_as_interrupt
+    from stream_app.processes.interrupts import signals_as_interrupt
+    from stream_app.recordings import event_files, past_of_file
+    from stream_app.recordings import scoring as command
 
     settings = settings_for(bundle)
     if assume_consent:
@@ -61,19 +61,3 @@ def score(
             "(worker: RAPPORT_REQUIRE_CONSENT=false).",
             err=True,
         )
-
-
-@commands.command()
-def bench(
-    turns: Annotated[int, typer.Option(min=100, help="Number of turns.")] = 3000,
-    bundle: Bundle = None,
-) -> None:
-    """Measure throughput, compared with the bare ONNX sessions, and latency to the commit."""
-    from rich.console import Console
-
-    from stream_app import logs
-    from stream_app.commands.service import bench as command
-
-    settings = with_bundle(bundle)
-    logs.configure("WARNING", settings.log_format)
-    command.run(settings, Console(), turns)

@@ -1,4 +1,4 @@
-"""``rapport adapt``: from people's judgements in the database to a bundle that workers read."""
+"""``rapport bundle adapt``: from judgements in the database to a bundle that workers read."""
 
 import json
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def test_stricter_raters_give_a_bundle_with_provenance_and_card(
 ) -> None:
     fill(store)
     out = tmp_path / "new"
-    done = rapport("adapt", "--out", out, "--consent", "v1", "--bundle", parent)
+    done = rapport("bundle", "adapt", "--out", out, "--consent", "v1", "--bundle", parent)
     assert done.returncode == 0, done.stderr
     bundle, before = load(out), load(parent)
     manifest = bundle.manifest
@@ -44,7 +44,7 @@ def test_stricter_raters_give_a_bundle_with_provenance_and_card(
     data = found["record"]["data"]
     assert (data["ratings"], data["counsellors"], data["raters"]) == (240, 8, 2)
     assert found["record"]["heads"][HEAD]["log_loss_difference"][2] < 0
-    assert found["record"]["command"][:2] == ["rapport", "adapt"]
+    assert found["record"]["command"][:3] == ["rapport", "bundle", "adapt"]
     for name, raw in FILES.items():
         assert (out / name).read_bytes() == raw
         assert not (out / name).is_symlink()
@@ -61,7 +61,9 @@ def test_raters_who_agree_with_the_bundle_give_none(
 ) -> None:
     fill(store, rule=agree)
     out = tmp_path / "new"
-    done = rapport("adapt", "-o", out, "--consent", "any", "--bundle", parent, "--sessions", 0)
+    done = rapport(
+        "bundle", "adapt", "-o", out, "--consent", "any", "--bundle", parent, "--sessions", 0
+    )
     assert (done.returncode, out.exists()) == (1, False)
     assert NOTHING in done.stderr
     assert "as shipped: no certain gain" in done.stdout
@@ -71,14 +73,14 @@ def test_ratings_without_a_consent_that_covers_adaptation_are_not_used(
     store: Store, parent: Path, tmp_path: Path, rapport: Rapport
 ) -> None:
     fill(store)
-    done = rapport("adapt", "-o", tmp_path / "new", "--consent", "v2", "--bundle", parent)
+    done = rapport("bundle", "adapt", "-o", tmp_path / "new", "--consent", "v2", "--bundle", parent)
     assert done.returncode == 1
     assert "240 judgements were left out: of sessions without a consent" in done.stderr
     assert "There are no judgements to adapt to." in done.stdout
 
 
 def test_the_consent_must_be_named(parent: Path, tmp_path: Path, rapport: Rapport) -> None:
-    done = rapport("adapt", "-o", tmp_path / "new", "--bundle", parent)
+    done = rapport("bundle", "adapt", "-o", tmp_path / "new", "--bundle", parent)
     assert done.returncode == 2
     assert "--consent" in done.stderr
 
@@ -90,7 +92,7 @@ def test_ratings_of_erased_sessions_are_gone(
     gone = [f"s-{number:03}" for number in range(8)]
     erasure.erase(store, gone, datetime.now(UTC))
     out = tmp_path / "new"
-    rapport("adapt", "-o", out, "--consent", "v1", "--bundle", parent)
+    rapport("bundle", "adapt", "-o", out, "--consent", "v1", "--bundle", parent)
     assert adapted(out)["record"]["data"]["ratings"] == 240 - 8 * 6
 
 
@@ -104,7 +106,7 @@ def test_withdrawn_and_hidden_sessions_are_not_used(
             row = sa.update(table).where(table.c.session_id == name)
             connection.execute(row.values({column: True}))
     out = tmp_path / "new"
-    rapport("adapt", "-o", out, "--consent", "any", "--bundle", parent)
+    rapport("bundle", "adapt", "-o", out, "--consent", "any", "--bundle", parent)
     assert adapted(out)["record"]["data"]["ratings"] == 240 - 2 * 6
 
 
@@ -113,7 +115,7 @@ def test_an_existing_folder_is_not_overwritten(
 ) -> None:
     fill(store, 2)
     before = (parent / MANIFEST).read_bytes()
-    done = rapport("adapt", "-o", parent, "--consent", "any", "--bundle", parent)
+    done = rapport("bundle", "adapt", "-o", parent, "--consent", "any", "--bundle", parent)
     assert (done.returncode, (parent / MANIFEST).read_bytes()) == (1, before)
     assert "exists" in done.stderr
 
@@ -122,7 +124,9 @@ def test_few_counsellors_and_few_ratings_say_so(
     store: Store, parent: Path, tmp_path: Path, rapport: Rapport
 ) -> None:
     fill(store, 3)
-    done = rapport("adapt", "-o", tmp_path / "new", "--consent", "any", "--bundle", parent)
+    done = rapport(
+        "bundle", "adapt", "-o", tmp_path / "new", "--consent", "any", "--bundle", parent
+    )
     assert done.returncode == 1
     assert "fewer than 5 counsellors" in done.stdout
 
@@ -131,7 +135,17 @@ def test_an_unknown_outcome_is_refused_with_the_known_ones(
     store: Store, parent: Path, tmp_path: Path, rapport: Rapport
 ) -> None:
     fill(store, 1)
-    asked = ("adapt", "-o", tmp_path / "new", "--consent", "any", "--bundle", parent, "--outcome")
+    asked = (
+        "bundle",
+        "adapt",
+        "-o",
+        tmp_path / "new",
+        "--consent",
+        "any",
+        "--bundle",
+        parent,
+        "--outcome",
+    )
     done = rapport(*asked, "joy=rating<3")
     assert (done.returncode, "it has: chat_failed" in done.stderr) == (1, True)
     done = rapport(*asked, "chat_failed=mood<3")
@@ -144,7 +158,7 @@ def test_outcome_risks_and_references_are_compared(
     fill(store, 60)
     out = tmp_path / "new"
     done = rapport(
-        *("adapt", "-o", out, "--consent", "v1", "--bundle", parent),
+        *("bundle", "adapt", "-o", out, "--consent", "v1", "--bundle", parent),
         *("--outcome", "chat_failed=rating<=4"),
     )
     assert done.returncode == 0, done.stderr
@@ -174,7 +188,7 @@ def test_disputes_are_counted_and_never_evaluated_on(
         made = disputes.contest(store, cc, session, 1, HEAD, (level + 1) % 3, "no")
         disputes.decide(store, sue, made.dispute_id, Decision.UPHELD, "yes")
     out = tmp_path / "new"
-    rapport("adapt", "-o", out, "--consent", "any", "--bundle", parent)
+    rapport("bundle", "adapt", "-o", out, "--consent", "any", "--bundle", parent)
     data = adapted(out)["record"]["data"]
     assert (data["disputes"], data["ratings"]) == (1, 240 - 6)
 
@@ -184,12 +198,12 @@ def test_an_adapted_bundle_can_be_adapted_again(
 ) -> None:
     fill(store, rule=strict)
     first = tmp_path / "first"
-    rapport("adapt", "-o", first, "--consent", "any", "--bundle", parent)
+    rapport("bundle", "adapt", "-o", first, "--consent", "any", "--bundle", parent)
     again = load(first).manifest
     with store.transaction() as connection:
         for table in (tables.turn_scores, tables.session_scores):
             connection.execute(sa.update(table).values(bundle=again.bundle_id))
-    asked = ("adapt", "-o", tmp_path / "second", "--consent", "any", "--bundle", first)
+    asked = ("bundle", "adapt", "-o", tmp_path / "second", "--consent", "any", "--bundle", first)
     refused = rapport(*asked)
     assert "is the parent's id" in refused.stderr
     done = rapport(*asked, "--name", "second")

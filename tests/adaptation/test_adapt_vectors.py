@@ -1,4 +1,4 @@
-"""``rapport adapt --export``: judged turns as vectors without text, to train adapters from."""
+"""``rapport bundle adapt --export``: judged turns as vectors without text for adapters."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_judged_turns_are_written_as_windows_of_vectors_without_text(
     filled: Store, tmp_path: Path, rapport: Rapport
 ) -> None:
     file = tmp_path / "judged.npz"
-    done = rapport("adapt", "--export", file, "--consent", "v1", "--bundle", "nano")
+    done = rapport("bundle", "adapt", "--export", file, "--consent", "v1", "--bundle", "nano")
     assert done.returncode == 0, done.stderr
     assert f"{RATED} rated turns and 0 disputes by {COUNSELLORS} counsellors" in done.stdout
     assert file.stat().st_mode & 0o777 == 0o600
@@ -60,7 +60,16 @@ def test_judged_turns_are_written_as_windows_of_vectors_without_text(
 def test_every_session_whose_text_was_read_is_in_the_audit_trail(
     filled: Store, tmp_path: Path, rapport: Rapport
 ) -> None:
-    rapport("adapt", "--export", tmp_path / "judged.npz", "--consent", "v1", "--bundle", "nano")
+    rapport(
+        "bundle",
+        "adapt",
+        "--export",
+        tmp_path / "judged.npz",
+        "--consent",
+        "v1",
+        "--bundle",
+        "nano",
+    )
     query = sa.select(tables.audit).where(tables.audit.c.detail == "adapt --export")
     with filled.reading() as connection:
         assert len(connection.execute(query).all()) == SESSIONS
@@ -70,14 +79,14 @@ def test_turns_without_consent_text_or_a_complete_window_are_left_out(
     filled: Store, tmp_path: Path, rapport: Rapport
 ) -> None:
     file = tmp_path / "judged.npz"
-    done = rapport("adapt", "--export", file, "--consent", "v2", "--bundle", "nano")
+    done = rapport("bundle", "adapt", "--export", file, "--consent", "v2", "--bundle", "nano")
     assert f"{RATED} judgements were left out: of sessions without a consent" in done.stderr
     file.unlink()
     erasure.erase(filled, ["s-000"], datetime.now(UTC))
     with filled.transaction() as connection:
         gone = (tables.turns.c.session_id == "s-001") & (tables.turns.c.seq == 0)
         connection.execute(sa.update(tables.turns).where(gone).values(text=None))
-    done = rapport("adapt", "--export", file, "--consent", "v1", "--bundle", "nano")
+    done = rapport("bundle", "adapt", "--export", file, "--consent", "v1", "--bundle", "nano")
     # of s-001, the counsellor's turns 1 and 3 have turn 0 in their window
     assert "2 judgements were left out: of turns whose text" in done.stderr
     assert len(judged_vectors.read(file).heads[HEAD].rows) == RATED - 6 - 2
@@ -86,7 +95,7 @@ def test_turns_without_consent_text_or_a_complete_window_are_left_out(
 def test_one_of_out_and_export_is_needed_and_nothing_is_overwritten(
     filled: Store, tmp_path: Path, rapport: Rapport
 ) -> None:
-    asked = ("adapt", "--consent", "v1", "--bundle", "nano")
+    asked = ("bundle", "adapt", "--consent", "v1", "--bundle", "nano")
     assert rapport(*asked).returncode == 2
     file = tmp_path / "judged.npz"
     assert rapport(*asked, "--export", file, "--out", tmp_path / "new").returncode == 2
@@ -100,8 +109,8 @@ def test_another_file_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(VectorFileError, match="FileNotFoundError"):
         judged_vectors.read(file)
     file.write_bytes(b"no archive")
-    with pytest.raises(VectorFileError, match="is no file of rapport adapt"):
+    with pytest.raises(VectorFileError, match="is no file of rapport bundle adapt"):
         judged_vectors.read(file)
     np.savez(file, about=np.zeros(3, np.uint8))
-    with pytest.raises(VectorFileError, match="is no file of rapport adapt"):
+    with pytest.raises(VectorFileError, match="is no file of rapport bundle adapt"):
         judged_vectors.read(file)

@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from stream_app.analytics.simulation import simulated_store
-from stream_app.analytics.simulation.coverage import EFFECTS
-from stream_app.analytics.simulation.simulator import Platform, World, simulate
+from benchmarks.coverage import EFFECTS
+from stream_app.demo import simulated_store
+from stream_app.demo.simulator import Platform, World, simulate
 from stream_app.store.stream.repository import Store, open_store
 from tests.store import databases
 from tests.store.conftest import empty_url, opened, store, upgraded_url

@@ -9,19 +9,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream_app.analytics.archive import archive, archive_pseudonyms
-from stream_app.commands.records import keys
 from stream_app.sealing import sources
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import KeySource
-from stream_app.settings import Settings
 from stream_app.store.database import tables
 from stream_app.store.database.privacy import pseudonym_of
 from stream_app.store.keys import pseudonym_key
 from stream_app.store.lifecycle import archived
 from stream_app.store.lifecycle.archived import ArchiveError
 from stream_app.store.stream.repository import Store
+from stream_app.work import keys
 from tests.analytics.archiving import facts, fill, move
-from tests.store import databases
 from tests.store.batches import prepare
 from tests.store.databases import open_store
 from tests.store.reading import rows
@@ -134,12 +132,7 @@ def test_a_rotation_that_was_stopped_after_the_commit_is_finished(
     assert in_order(facts(moved, folder)) == in_order(renamed(before, key))
 
 
-def test_the_command_needs_the_folder(moved: Store, key_file: Path, upgraded_url: str) -> None:
-    chosen = Settings(
-        database_url=upgraded_url,
-        pseudonym_key_file=key_file,
-        master_key=databases.keys(upgraded_url).get("master_key"),
-    )
+def test_the_command_needs_the_folder(moved: Store, key_file: Path) -> None:
     with pytest.raises(ArchiveError, match="RAPPORT_ARCHIVE"):
-        keys.rotate_pseudonyms(chosen)
+        keys.rotate_pseudonyms(moved, None)
     assert len(sources.parse(key_file.read_text("utf-8"), "it")) == 1

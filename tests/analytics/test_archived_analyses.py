@@ -13,8 +13,8 @@ from stream_app.analytics.questions import frames
 from stream_app.analytics.questions.frames import Frames
 from stream_app.analytics.questions.questions import QUESTIONS, Asked, answer
 from stream_app.analytics.questions.result import Analysis
-from stream_app.analytics.simulation import simulated_store
-from stream_app.analytics.simulation.simulator import simulate
+from stream_app.demo import simulated_store
+from stream_app.demo.simulator import simulate
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import archived
 from stream_app.store.sessions.scope import Scope

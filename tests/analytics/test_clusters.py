@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks import coverage
 from stream_app.analytics.questions import over_time
 from stream_app.analytics.questions.clustered import Fit, gee
 from stream_app.analytics.questions.over_time import POOLED, SAME_MIX
 from stream_app.analytics.questions.result import Context
-from stream_app.analytics.simulation import coverage
-from stream_app.analytics.simulation.simulator import simulate
+from stream_app.demo.simulator import simulate
 
 COUNSELLORS, CLIENTS, EACH = 30, 40, 6
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.coverage import EFFECTS, STEP, UNCLEAN, WORLDS
 from stream_app.analytics.questions import over_time, service_levels
 from stream_app.analytics.questions.clustered import NotEstimable, Term
 from stream_app.analytics.questions.common_time import TWO_YEARS, Panel, too_short
@@ -21,8 +22,7 @@ from stream_app.analytics.questions.service_levels import (
     Series,
     changed,
 )
-from stream_app.analytics.simulation.coverage import EFFECTS, STEP, UNCLEAN, WORLDS
-from stream_app.analytics.simulation.simulator import World, simulate
+from stream_app.demo.simulator import World, simulate
 
 INDEX = "empathy_index"
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import pytest
 from scipy import stats
 
-from stream_app.analytics.questions.clustered import Term
-from stream_app.analytics.simulation import coverage
-from stream_app.analytics.simulation.coverage import (
+from benchmarks import coverage
+from benchmarks.coverage import (
     CHECKS,
     DOCUMENT,
     NULL,
@@ -25,6 +24,7 @@ from stream_app.analytics.simulation.coverage import (
     shown,
     table,
 )
+from stream_app.analytics.questions.clustered import Term
 
 BY_CHANCE = 0.001
 """Some fifty rows are looked at: one in twenty tables has a row that chance gives so rarely."""

@@ -12,8 +12,8 @@ from stream_app.analytics.questions import drift, drift_watch
 from stream_app.analytics.questions.drift import ALL, INDEX, Subject
 from stream_app.analytics.questions.frames import DAYS_A_MONTH
 from stream_app.analytics.questions.result import Context
-from stream_app.analytics.simulation import simulated_store
-from stream_app.analytics.simulation.simulator import Platform, World, simulate
+from stream_app.demo import simulated_store
+from stream_app.demo.simulator import Platform, World, simulate
 from stream_app.store.alerts import drift_changes
 from stream_app.store.alerts.drift_changes import FoundChange
 from stream_app.store.sessions.scored_turns import NotFound, StateConflict

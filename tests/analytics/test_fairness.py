@@ -10,7 +10,7 @@ from stream_app.analytics.questions import fairness
 from stream_app.analytics.questions.fairness import DIFFERENCE, NOT_ENOUGH, RATE
 from stream_app.analytics.questions.frames import Frames
 from stream_app.analytics.questions.result import Context, Estimate
-from stream_app.analytics.simulation.simulator import World, simulate
+from stream_app.demo.simulator import World, simulate
 
 ALERTS = "sessions with an alert"
 

@@ -8,7 +8,7 @@ import pytest
 
 from stream_app.analytics.questions import frames, head_labels
 from stream_app.analytics.questions.frames import Frames
-from stream_app.analytics.simulation.simulator import Platform, simulate
+from stream_app.demo.simulator import Platform, simulate
 from stream_app.store.sessions.scope import Scope
 from stream_app.store.stream.repository import Store
 

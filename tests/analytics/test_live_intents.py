@@ -7,7 +7,7 @@ import pandas as pd
 from stream_app.analytics.questions import expressed_perceived
 from stream_app.analytics.questions.head_labels import PERCEIVED, of_intents
 from stream_app.analytics.questions.result import Context
-from stream_app.analytics.simulation.simulator import Platform
+from stream_app.demo.simulator import Platform
 
 ROLES = ["client", "counsellor", "counsellor", "counsellor", "client", "counsellor"]
 TEXTS = ["{}", "{}", '{"offers_help": 0.8}', None, '{"wants_refund": 0.9}', "{}"]

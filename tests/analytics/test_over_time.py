@@ -16,7 +16,7 @@ from stream_app.analytics.questions.over_time import (
     within_fit,
 )
 from stream_app.analytics.questions.result import ALL, SMALL, Analysis, Context, Estimate
-from stream_app.analytics.simulation.simulator import Platform, World, simulate
+from stream_app.demo.simulator import Platform, World, simulate
 
 LEARNS = World(seed=3, counsellors=80, months=30, slopes={2024: 0.02, 2025: -0.01})
 LEAVES = World(seed=5, counsellors=150, months=30, leaving=0.06, leaving_by_level=-1.0)

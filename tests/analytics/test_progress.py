@@ -5,7 +5,7 @@ import pytest
 from stream_app.analytics.questions import progress
 from stream_app.analytics.questions.questions import QUESTIONS, Asked
 from stream_app.analytics.questions.result import Context
-from stream_app.analytics.simulation.simulator import Platform
+from stream_app.demo.simulator import Platform
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

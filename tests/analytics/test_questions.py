@@ -12,6 +12,7 @@ from statsmodels.genmod.cov_struct import Independence
 from statsmodels.genmod.generalized_estimating_equations import GEE
 from statsmodels.tools import add_constant
 
+from benchmarks.coverage import EVENT
 from stream_app.analytics.questions import (
     associations,
     attributes,
@@ -25,9 +26,8 @@ from stream_app.analytics.questions.clustered import FAMILIES, gee, holm
 from stream_app.analytics.questions.frames import DAYS_A_MONTH
 from stream_app.analytics.questions.questions import QUESTIONS, Asked, answer
 from stream_app.analytics.questions.result import Context
-from stream_app.analytics.simulation.coverage import EVENT
-from stream_app.analytics.simulation.simulator import Platform, World, simulate
 from stream_app.cli.reporting import ANALYSES
+from stream_app.demo.simulator import Platform, World, simulate
 from stream_app.store.stream.repository import Store
 from tests.analytics.finding import excludes, holds, of
 

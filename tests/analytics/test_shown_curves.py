@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from stream_app.analytics.questions import shown_curves
 from stream_app.analytics.questions.shown_curves import SESSIONS
 from stream_app.analytics.rollups import rollups
-from stream_app.analytics.simulation import simulated_store
-from stream_app.analytics.simulation.simulator import simulate
 from stream_app.analytics.views import schema
 from stream_app.analytics.views.shown import ALL
+from stream_app.demo import simulated_store
+from stream_app.demo.simulator import simulate
 from stream_app.store.database import tables
 from stream_app.store.stream.repository import Store
 from tests.web.people.longitudinal import WORLD

@@ -1,4 +1,4 @@
-"""`rapport ask` as a process: it waits for an endpoint that fails, and ends with 0."""
+"""`rapport reviews ask` as a process: it waits for an endpoint that fails, and ends with 0."""
 
 import os
 import signal
@@ -47,7 +47,7 @@ def test_it_asks_when_the_endpoint_is_back(store: Store, stub: ChatStub, tmp_pat
         "RAPPORT_ASK_MODEL": "small",
         "RAPPORT_HEALTH_PORT": str(health),
     }
-    command = [sys.executable, "-m", "tests.impatient", "ask"]
+    command = [sys.executable, "-m", "tests.impatient", "reviews", "ask"]
     with subprocess.Popen(command, env={**os.environ, **environment}) as asking:
         try:
             until = time.monotonic() + 90

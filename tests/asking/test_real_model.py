@@ -9,11 +9,11 @@ import os
 import pytest
 
 from stream_app.asking.chat_endpoint import ChatEndpoint
-from stream_app.commands.events import event_files
 from stream_app.contracts.events import Role
 from stream_app.core.rules import proposals
 from stream_app.core.rules.proposals import Dropped, Proposal, SentTurn
 from stream_app.core.rules.scorecards import Criterion
+from stream_app.recordings import event_files
 
 pytestmark = [
     pytest.mark.slow,

@@ -15,9 +15,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from pydantic import SecretStr
 
-from stream_app.commands.records.erase import open_erasure
+from stream_app import bootstrap
 from stream_app.store.database import tables
 from stream_app.worker.kafka.topics import client_options, declare_topics
+from stream_app.worker.upkeep.requested_erasure import Erasure
 from tests.chaos import wrong_clock
 
 if TYPE_CHECKING:
@@ -290,7 +291,8 @@ def _erase(chaos: Chaos, sessions: set[str]) -> None:
     if sessions:
         settings = chaos.service.settings
         direct = settings.model_copy(update={"database_url": SecretStr(chaos.database)})
-        with open_erasure(direct) as erasure:
+        with bootstrap.opened(direct, privacy=True) as store:
+            erasure = Erasure(store, direct, bootstrap.sweep_archive)
             erasure.carry_out(erasure.plan(sorted(sessions), []))
 
 

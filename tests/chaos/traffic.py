@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from stream_app.commands.events.event_files import sample_sessions
+from stream_app.recordings.event_files import sample_sessions
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 LATE_BY = 12

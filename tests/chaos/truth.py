@@ -11,7 +11,6 @@ from typing import Any
 from msgspec import structs
 
 from stream_app import bootstrap
-from stream_app.commands.events.past_of_file import EVERY_SESSION, PastOfFile
 from stream_app.contracts import cloudevents, scores
 from stream_app.contracts.events import Turn
 from stream_app.contracts.scores import Alert, SessionScore, TurnScore
@@ -26,6 +25,7 @@ from stream_app.core.pipeline.pipeline import (
 from stream_app.core.session.batch import BatchResult, Revised
 from stream_app.core.session.session_state import Versioned
 from stream_app.plain_text.copies import spoken
+from stream_app.recordings.past_of_file import EVERY_SESSION, PastOfFile
 from stream_app.settings import Settings
 from stream_app.store.database import rows
 from stream_app.store.database.privacy import Privacy

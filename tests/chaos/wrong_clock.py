@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from stream_app.commands.service.child_processes import PREFIX, environment, running_process
+from stream_app.processes.child_processes import PREFIX, environment, running_process
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import retention
 from stream_app.store.stream.repository import Store

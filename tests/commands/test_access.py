@@ -64,41 +64,41 @@ COMMANDS = {
     "up": SERVICE,
     "worker": SERVICE,
     "web": SERVICE,
-    "broker": SERVICE,
+    "demo bench": SERVICE,
+    "demo broker": SERVICE,
     "watch": SERVICE,
     "replay": SERVICE,
-    "bench": SERVICE,
     "notify": SERVICE,
-    "ask": SERVICE,
+    "reviews ask": SERVICE,
     "notify test": SERVICE,
     "notify check": FILES,
     "dead-letters count": SERVICE,
     "dead-letters list": SERVICE,
     "dead-letters replay": SERVICE,
     "consent record": SERVICE,
-    "history": SERVICE,
+    "demo history": SERVICE,
     "score": FILES,
     "import transcript": FILES,
     "import convokit": FILES,
     "import chat": FILES,
     "import matrix": SERVICE,
     "import webhooks": SERVICE,
-    "bundle": FILES,
-    "adapt": Row(("-o", "{file}", "--consent", "any"), "read records"),
-    "promote": Row(("nano", "--reason", "tried"), "change bundle"),
-    "rollback": Row(("--reason", "worse"), "change bundle"),
-    "routes": FILES,
+    "bundle check": FILES,
+    "bundle adapt": Row(("-o", "{file}", "--consent", "any"), "read records"),
+    "bundle promote": Row(("nano", "--reason", "tried"), "change bundle"),
+    "bundle rollback": Row(("--reason", "worse"), "change bundle"),
+    "bundle routes": FILES,
     "intents check": FILES,
     "intents suggest": FILES,
     "intents test": FILES,
     "rules check": FILES,
     "rules test": FILES,
     "rules variables": FILES,
-    "scorecards check": FILES,
+    "reviews check": FILES,
     "keys new": FILES,
     "config": Row(()),
     "doctor": NUMBERS,
-    "archive": NUMBERS,
+    "db archive": NUMBERS,
     "report": Row(
         ("--from", "2026-01-01", "--to", "2026-02-01", "-o", "{file}"), "read statistics"
     ),
@@ -107,12 +107,11 @@ COMMANDS = {
     "drift list": Row(()),
     "drift acknowledge": NUMBERS,
     "audit verify": Row(()),
-    "purge": NUMBERS,
-    "baselines refresh": NUMBERS,
+    "db purge": NUMBERS,
+    "db baselines": NUMBERS,
     "db upgrade": Row(()),
     "db views": Row(()),
-    "rollups update": Row(()),
-    "rollups rebuild": Row(()),
+    "db rollups": Row(()),
     "keys encrypt": Row((), "change keys"),
     "keys move": NEEDS_STOP,
     "keys rotate": Row((), "change keys"),
@@ -134,9 +133,9 @@ COMMANDS = {
     "people token": Row(("sue", "--label", "report"), ACCOUNT),
     "people revoke": Row(("sue", "--label", "old"), ACCOUNT),
     "people disable": Row(("sue",), ACCOUNT),
-    "studies admit": Row(("S-2", "stu", "--until", "2100-01-01"), ACCOUNT),
-    "studies end": Row(("S-1",), ACCOUNT),
-    "studies list": Row(()),
+    "people studies admit": Row(("S-2", "stu", "--until", "2100-01-01"), ACCOUNT),
+    "people studies end": Row(("S-1",), ACCOUNT),
+    "people studies list": Row(()),
 }
 RUN = [
     pytest.param(name, row, session, id=f"{name} {session}" if row.sessions else name)
@@ -175,7 +174,7 @@ def store(
 
 def commands(group: object, path: tuple[str, ...] = ()) -> Iterator[str]:
     inner = getattr(group, "commands", None)
-    if inner is None or getattr(group, "invoke_without_command", False):
+    if inner is None or (path and getattr(group, "invoke_without_command", False)):
         yield " ".join(path)
     for name, command in (inner or {}).items():
         yield from commands(command, (*path, name))
@@ -195,24 +194,24 @@ def test_commands(
     session: str,
 ) -> None:
     runner = CliRunner()
-    if name in ("promote", "rollback"):
+    if name in ("bundle promote", "bundle rollback"):
         monkeypatch.setenv("RAPPORT_BUNDLE", str(tmp_path / "in-force.json"))
     if name == "people bind":
         for setting, value in SINGLE_SIGN_ON.items():
             monkeypatch.setenv(f"RAPPORT_{setting}", value)
-    if name == "rollback":
+    if name == "bundle rollback":
         for bundle in ("default", "nano"):
-            runner.invoke(app, ["promote", bundle, "--reason", "tried"])
+            runner.invoke(app, ["bundle", "promote", bundle, "--reason", "tried"])
     if name == "hold remove":
         runner.invoke(app, ["hold", "add", session, "--reason", "case 7"])
-    if name == "studies end":
-        runner.invoke(app, ["studies", "admit", "S-1", "stu", "--until", "2100-01-01"])
+    if name == "people studies end":
+        runner.invoke(app, ["people", "studies", "admit", "S-1", "stu", "--until", "2100-01-01"])
     before = len(audit.latest(store))
     file = tmp_path / "about-noor.zip"
     assert row.arguments is not None
     filled = [each.format(session=session, file=file) for each in row.arguments]
     result = runner.invoke(app, [*name.split(), *filled], input=row.answers)
-    nothing_to_adapt_to = 1 if name == "adapt" else 0
+    nothing_to_adapt_to = 1 if name == "bundle adapt" else 0
     assert result.exit_code == nothing_to_adapt_to, (result.output, result.exception)
     assert TEXT not in result.output
     assert PASSWORD.splitlines()[0] not in result.output

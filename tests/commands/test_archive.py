@@ -1,4 +1,4 @@
-"""`rapport archive` moves months and deletes expired ones; `rapport erase` reaches the files."""
+"""`rapport db archive` moves months and deletes expired ones; `rapport erase` reaches the files."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -43,13 +43,13 @@ def run(*arguments: str) -> Result:
 
 
 def moved(store: Store) -> None:
-    assert run("archive", "--before", "2026-03").exit_code == 0
+    assert run("db", "archive", "--before", "2026-03").exit_code == 0
     assert archived.count(store) == 6
 
 
 def test_archive_reports_months_and_totals(store: Store, folder: Path) -> None:
     before = facts(store, None)
-    lines = run("archive", "--before", "2026-03").output.splitlines()
+    lines = run("db", "archive", "--before", "2026-03").output.splitlines()
     assert lines == [
         "2026-01: 2 sessions moved (fact_session 2, fact_turn 12, fact_alert 2, fact_outcome 2)",
         "2026-02: 4 sessions moved (fact_session 4, fact_turn 24, fact_alert 4, fact_outcome 4)",
@@ -59,19 +59,19 @@ def test_archive_reports_months_and_totals(store: Store, folder: Path) -> None:
 
 
 def test_by_default_three_full_months_stay(store: Store) -> None:
-    assert run("archive").output.splitlines()[-1] == "8 sessions moved; 8 are archived"
+    assert run("db", "archive").output.splitlines()[-1] == "8 sessions moved; 8 are archived"
 
 
 def test_this_month_is_not_finished(store: Store) -> None:
     after = f"{datetime.now(UTC) + timedelta(days=32):%Y-%m}"
-    assert isinstance(run("archive", "--before", after).exception, ArchiveError)
+    assert isinstance(run("db", "archive", "--before", after).exception, ArchiveError)
 
 
 def test_without_a_folder_the_setting_is_named(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RAPPORT_ARCHIVE")
-    assert "RAPPORT_ARCHIVE" in str(run("archive").exception)
+    assert "RAPPORT_ARCHIVE" in str(run("db", "archive").exception)
 
 
 def test_erase_rewrites_the_files_and_says_so(store: Store, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""`rapport ask`: off by default; `--try` compares with people's reviews before adoption."""
+"""`rapport reviews ask`: off by default; `--try` compares with people's reviews before adoption."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -56,7 +56,11 @@ def test_without_the_setting_nothing_is_sent(
     new_store: NewStore, rapport: Rapport, cards: Path
 ) -> None:
     permit(new_store(1), "north-0")
-    for arguments in (["ask"], ["ask", "--once"], ["ask", "--try"]):
+    for arguments in (
+        ["reviews", "ask"],
+        ["reviews", "ask", "--once"],
+        ["reviews", "ask", "--try"],
+    ):
         done = rapport(*arguments, RAPPORT_SCORECARDS=str(cards))
         assert done.returncode == 1
         assert "no text is sent to a language model: RAPPORT_ASK_ENDPOINT" in done.stderr
@@ -66,7 +70,7 @@ def test_without_an_asked_question_there_is_nothing_to_ask(
     new_store: NewStore, rapport: Rapport, stub: ChatStub
 ) -> None:
     permit(new_store(1), "north-0")
-    done = rapport("ask", "--once", RAPPORT_ASK_ENDPOINT=stub.url, RAPPORT_ASK_MODEL="m")
+    done = rapport("reviews", "ask", "--once", RAPPORT_ASK_ENDPOINT=stub.url, RAPPORT_ASK_MODEL="m")
     assert "no question has `asked: true`" in done.stderr
     assert stub.bodies == []
 
@@ -86,7 +90,7 @@ def test_once_asks_about_sessions_that_have_just_ended(
     key = cards.with_name("key")
     key.write_text("s3cret\n")
     done = rapport(
-        *("ask", "--once"),
+        *("reviews", "ask", "--once"),
         RAPPORT_SCORECARDS=str(cards),
         RAPPORT_ASK_ENDPOINT=stub.url,
         RAPPORT_ASK_MODEL="m",
@@ -108,7 +112,7 @@ def test_a_trial_compares_with_reviews_and_stores_nothing(
     permit(store, "north-1")
     stub.answers(said("yes"), said(SAID % (QUOTE, "yes")))  # the newest review is the first
     done = rapport(
-        *("ask", "--try", "--scorecards", cards),
+        *("reviews", "ask", "--try", "--scorecards", cards),
         RAPPORT_ASK_ENDPOINT=stub.url,
         RAPPORT_ASK_MODEL="m",
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.commands.service import child_processes
+from stream_app.processes import child_processes
 from stream_app.settings import Settings
 
 STUBBORN = (

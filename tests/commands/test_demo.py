@@ -10,9 +10,9 @@ import pytest
 
 from stream_app import bootstrap
 from stream_app.cli.running import up
-from stream_app.commands.events.event_files import TimedEvent, sample_counsellor, sample_sessions
-from stream_app.commands.service import demo
 from stream_app.contracts.scores import AlertState
+from stream_app.demo import played_sessions as demo
+from stream_app.recordings.event_files import TimedEvent, sample_counsellor, sample_sessions
 from stream_app.settings import Settings
 from tests.store.batches import received
 

@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stream_app.cli import app, main
-from stream_app.commands.service import doctor
 from stream_app.errors import RapportError
+from stream_app.processes import doctor
 from stream_app.settings import Settings
 from stream_app.store.database import tables
 from stream_app.store.stream.repository import Store

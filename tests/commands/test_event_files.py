@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from stream_app.commands.events.event_files import (
+from stream_app.contracts.events import Domain, SessionEnd, Turn, decode
+from stream_app.errors import ContractError
+from stream_app.recordings.event_files import (
     InputError,
     raw_events,
     sample_events,
     sample_sessions,
     timed_events,
 )
-from stream_app.contracts.events import Domain, SessionEnd, Turn, decode
-from stream_app.errors import ContractError
 from tests.store.batches import turn
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=UTC)

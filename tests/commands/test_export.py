@@ -1,4 +1,4 @@
-"""`rapport export` and `rapport studies`: files, and text for a study in progress only."""
+"""`rapport export` and `rapport people studies`: files, and text for a study in progress only."""
 
 import json
 import stat
@@ -12,7 +12,7 @@ from stream_app.analytics.rollups import rollups
 from stream_app.analytics.views import schema
 from stream_app.cli import app
 from stream_app.cli.reporting import EXPORTS
-from stream_app.commands.results import export
+from stream_app.findings.exports import tables as export
 from stream_app.store.accounts import audit
 from stream_app.store.stream.repository import Store, open_store
 from tests import group_files
@@ -72,8 +72,8 @@ def test_text_is_exported_for_a_study_until_it_ends(store: Store, tmp_path: Path
     assert status != 0
     assert "not in a study with this id" in said
     assert not file.exists()
-    assert run("studies", "admit", "S-1", "stu", "--until", "2999-01-01")[0] == 0
-    assert "S-1" in run("studies", "list")[1]
+    assert run("people", "studies", "admit", "S-1", "stu", "--until", "2999-01-01")[0] == 0
+    assert "S-1" in run("people", "studies", "list")[1]
     status, said = run("export", "turns", "-o", file, "--format", "jsonl", *for_study)
     assert status == 0, said
     found = [json.loads(line) for line in file.read_text().splitlines()]
@@ -83,7 +83,7 @@ def test_text_is_exported_for_a_study_until_it_ends(store: Store, tmp_path: Path
     assert "turns as jsonl with text for study S-1, stu" in details
     assert "export of turns for study S-1" in details
     assert "stu in study S-1 until 2999-01-01" in details
-    assert run("studies", "end", "S-1")[0] == 0
+    assert run("people", "studies", "end", "S-1")[0] == 0
     status, said = run("export", "turns", "-o", tmp_path / "second", *for_study)
     assert status != 0
     assert "ended on" in said

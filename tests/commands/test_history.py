@@ -13,8 +13,8 @@ from stream_app import bootstrap
 from stream_app.analytics.questions import marked_days, shown_curves
 from stream_app.analytics.views import schema
 from stream_app.analytics.views.shown import ALL
-from stream_app.commands.events.event_files import DEMO_TEAM, sample_counsellor
-from stream_app.commands.service import history
+from stream_app.demo import history
+from stream_app.recordings.event_files import DEMO_TEAM, sample_counsellor
 from stream_app.settings import DEFAULT_RULES, Settings
 from stream_app.store.accounts.people import People, Person
 from stream_app.store.accounts.roles import PersonRole
@@ -40,10 +40,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     made = Settings().model_copy(update={"database_url": url, "marked_days": days})
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(sys.modules, "duckdb", None)  # `make demo` does not install it
-        assert history.run(made) > 5000
-    store = bootstrap.store(made)
-    schema.create_views(store)
-    store.close()
+        with bootstrap.opened(made, privacy=True) as store:
+            assert history.write(store, days) > 5000
+            schema.create_views(store)
     return made
 
 

@@ -58,7 +58,7 @@ def test_a_consent_record_is_sent_and_audited(
     async def keep(_: object, message: Message) -> None:
         sent.append(message)
 
-    monkeypatch.setattr("stream_app.commands.records.consent._send", keep)
+    monkeypatch.setattr("stream_app.cli.privacy._send", keep)
     options = ("--status", "withdrawn", "--version", "2", "--source", "phone", "--speaker", "c")
     assert run("consent", "record", "north-0", *options).exit_code == 0
     [message] = sent

@@ -8,8 +8,8 @@ import pytest
 
 from stream_app.cli import app
 from stream_app.client import EventResult
-from stream_app.commands.events import importing
 from stream_app.contracts.events import Turn, decode
+from stream_app.importers import delivery as importing
 from stream_app.importers.imported import ImportRefused
 from tests.commands.test_event_files import convokit, utterance
 from tests.importers.test_chats import TRIGGER

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.commands.events.event_files import sample_sessions
-from stream_app.commands.rules.intents import UtteranceFileError, read_utterances
 from stream_app.contracts.events import Role
+from stream_app.recordings.event_files import sample_sessions
+from stream_app.recordings.intent_tests import UtteranceFileError, read_utterances
 from tests.commands.conftest import Rapport
 from tests.core.test_intent_file import HEAD, intent
 

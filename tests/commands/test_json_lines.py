@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.commands.events.event_files import raw_events, timed_events
-from stream_app.commands.events.json_lines import NotJsonLines, read_lines
-from stream_app.commands.rules.intents import UtteranceFileError, read_utterances
+from stream_app.recordings.event_files import raw_events, timed_events
+from stream_app.recordings.intent_tests import UtteranceFileError, read_utterances
+from stream_app.recordings.json_lines import NotJsonLines, read_lines
 from tests.commands.conftest import Rapport
 from tests.store.batches import turn
 

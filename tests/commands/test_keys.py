@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from stream_app.cli import app
-from stream_app.commands.service import doctor
+from stream_app.processes import doctor
 from stream_app.sealing.sources import parse
 from stream_app.settings import Settings
 from stream_app.store.accounts import audit

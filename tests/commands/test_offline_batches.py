@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from stream_app.commands.events import offline_batches
-from stream_app.commands.events.event_files import InputError
-from stream_app.commands.events.past_of_file import PastOfFile
 from stream_app.contracts import plausible
 from stream_app.contracts.events import Role
 from stream_app.core.session.ports import Encoding
 from stream_app.core.session.session_state import Versioned
+from stream_app.recordings import offline_batches
+from stream_app.recordings.event_files import InputError
+from stream_app.recordings.past_of_file import PastOfFile
 from tests.fakes import FakeScorer
 from tests.store.batches import end, pipeline, turn
 

@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from stream_app.commands.events import past_of_file, score
+from stream_app.recordings import past_of_file
+from stream_app.recordings import scoring as score
 from tests.fakes import delete, edit, end, turn
 from tests.store.batches import pipeline
 

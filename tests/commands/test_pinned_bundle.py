@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from stream_app import bootstrap, cli
-from stream_app.commands.service import doctor
-from stream_app.commands.service import worker as worker_command
 from stream_app.errors import BundleError
+from stream_app.processes import doctor
+from stream_app.processes import worker as worker_command
 from stream_app.settings import Settings
 
 OTHER = "0" * 64
@@ -18,7 +18,7 @@ run = CliRunner().invoke
 
 
 def digest() -> str:
-    printed = run(cli.app, ["bundle"]).stdout.splitlines()
+    printed = run(cli.app, ["bundle", "check"]).stdout.splitlines()
     assert printed[0].endswith("-int8")
     name, _, value = printed[1].partition("=")
     assert name == "RAPPORT_BUNDLE_DIGEST"
@@ -38,7 +38,7 @@ def test_worker_console_and_scorer_refuse_another_digest(start: Callable[[Settin
         start(Settings(bundle_digest=OTHER))
     assert OTHER in str(refused.value)
     assert digest() in str(refused.value)
-    assert "`rapport bundle " in str(refused.value)
+    assert "`rapport bundle check " in str(refused.value)
 
 
 def test_score_refuses_another_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

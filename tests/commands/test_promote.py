@@ -40,11 +40,11 @@ def test_promoting_and_rolling_back_change_the_bundle_in_force(
 ) -> None:
     store = new_store(0)
     for folder, reason in zip(two, ("the first", "tried since March"), strict=True):
-        done = rapport("promote", folder, "--reason", reason)
+        done = rapport("bundle", "promote", folder, "--reason", reason)
         assert done.returncode == 0, done.stderr
         assert load(pointer).digest == load(folder).digest
-    assert "fake-2-fp32" in rapport("bundle").stdout
-    done = rapport("rollback", "--reason", "raters disagree")
+    assert "fake-2-fp32" in rapport("bundle", "check").stdout
+    done = rapport("bundle", "rollback", "--reason", "raters disagree")
     assert "fake-1-fp32 is in force" in done.stdout
     assert load(pointer).manifest.bundle_id == "fake-1-fp32"
     details = audited(store)
@@ -59,10 +59,10 @@ def test_there_must_be_a_bundle_to_go_back_to(
     new_store: NewStore, rapport: Rapport, pointer: Path, two: tuple[Path, Path]
 ) -> None:
     new_store(0)
-    assert "no model bundle at" in rapport("rollback", "--reason", "x").stderr
-    rapport("promote", two[0], "--reason", "x")
-    assert "there is none to go back to" in rapport("rollback", "--reason", "x").stderr
-    assert "in force already" in rapport("promote", two[0], "--reason", "x").stderr
+    assert "no model bundle at" in rapport("bundle", "rollback", "--reason", "x").stderr
+    rapport("bundle", "promote", two[0], "--reason", "x")
+    assert "there is none to go back to" in rapport("bundle", "rollback", "--reason", "x").stderr
+    assert "in force already" in rapport("bundle", "promote", two[0], "--reason", "x").stderr
 
 
 def test_a_bundle_changed_since_its_promotion_is_refused(
@@ -70,11 +70,11 @@ def test_a_bundle_changed_since_its_promotion_is_refused(
 ) -> None:
     store = new_store(0)
     for folder in two:
-        rapport("promote", folder, "--reason", "x")
+        rapport("bundle", "promote", folder, "--reason", "x")
     manifest = two[0] / MANIFEST
     manifest.write_text(manifest.read_text("utf-8") + " ", "utf-8")
     before = pointer.read_bytes()
-    assert rapport("rollback", "--reason", "x").returncode == 1
+    assert rapport("bundle", "rollback", "--reason", "x").returncode == 1
     assert (pointer.read_bytes(), len(audited(store))) == (before, 2)
     manifest = two[1] / MANIFEST
     manifest.write_text(manifest.read_text("utf-8") + " ", "utf-8")
@@ -87,7 +87,7 @@ def test_an_invalid_bundle_is_not_promoted(
 ) -> None:
     store = new_store(0)
     (two[0] / "head.onnx").write_bytes(b"other")
-    assert "is damaged" in rapport("promote", two[0], "--reason", "x").stderr
+    assert "is damaged" in rapport("bundle", "promote", two[0], "--reason", "x").stderr
     assert (pointer.exists(), audited(store)) == (False, [])
 
 
@@ -95,7 +95,7 @@ def test_a_folder_is_not_overwritten_by_a_pointer(
     new_store: NewStore, rapport: Rapport, two: tuple[Path, Path]
 ) -> None:
     new_store(0)
-    done = rapport("promote", two[1], "--reason", "x", RAPPORT_BUNDLE=str(two[0]))
+    done = rapport("bundle", "promote", two[1], "--reason", "x", RAPPORT_BUNDLE=str(two[0]))
     assert "set it to a file that Rapport writes" in done.stderr
 
 

@@ -1,4 +1,4 @@
-"""`rapport purge` does what a worker refuses, after a person has agreed."""
+"""`rapport db purge` does what a worker refuses, after a person has agreed."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +29,7 @@ def store(new_store: NewStore) -> Store:
 
 
 def run(*arguments: str, answer: str = "") -> Result:
-    return CliRunner().invoke(app, ["purge", *arguments], input=answer)
+    return CliRunner().invoke(app, ["db", "purge", *arguments], input=answer)
 
 
 def texts(store: Store) -> int:
@@ -38,7 +38,7 @@ def texts(store: Store) -> int:
 
 def test_what_a_worker_refuses_is_purged_after_a_person_has_agreed(store: Store) -> None:
     stored = texts(store)
-    with pytest.raises(PurgeRefused, match="run `rapport purge`"):
+    with pytest.raises(PurgeRefused, match="run `rapport db purge`"):
         list(purge_expired(Settings(), store, NOW))
     asked = run(answer="n\n")
     assert f"{stored} of {stored} texts have expired" in asked.output

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaTimeoutError, TopicAuthorizationFailedError
 
-from stream_app.commands.events import replay
-from stream_app.commands.events.event_files import TimedEvent, sample_events, sample_sessions
-from stream_app.commands.events.replay import interleaved_samples, send
 from stream_app.errors import BrokerUnavailable, RapportError
+from stream_app.recordings import replay
+from stream_app.recordings.event_files import TimedEvent, sample_events, sample_sessions
+from stream_app.recordings.replay import interleaved_samples, send
 from stream_app.settings import Settings
 from stream_app.worker.kafka.broker import free_port, running
 from stream_app.worker.kafka.topics import declare_topics

@@ -7,7 +7,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stream_app.cli import app
-from stream_app.commands.results.review_sampling import Drawn, draw
 from stream_app.settings import DEFAULT_SCORECARDS
 from stream_app.store.accounts.roles import PersonRole
 from stream_app.store.database import tables
@@ -15,6 +14,7 @@ from stream_app.store.sessions.scope import ALL_SESSIONS
 from stream_app.store.stream.repository import Store
 from stream_app.store.work import reviews
 from stream_app.store.work.reviews import Origin
+from stream_app.work.review_sampling import Drawn, draw
 from tests.commands.conftest import NewStore
 from tests.store import judging
 from tests.store.reading import rows
@@ -130,12 +130,12 @@ def test_a_team_without_supervisors_is_an_error(store: Store) -> None:
 
 
 def test_scorecards_are_checked(tmp_path: Path, log_settings_kept: object) -> None:
-    checked = CliRunner().invoke(app, ["scorecards", "check", str(DEFAULT_SCORECARDS)])
+    checked = CliRunner().invoke(app, ["reviews", "check", str(DEFAULT_SCORECARDS)])
     assert checked.exit_code == 0, checked.exception
     assert "warmth (weight 2, from emotional_reactions_mean): hardly / in places" in checked.output
     bad = tmp_path / "bad.yaml"
     bad.write_text("version: 1\nscorecards: []\n")
-    failed = CliRunner().invoke(app, ["scorecards", "check", str(bad)])
+    failed = CliRunner().invoke(app, ["reviews", "check", str(bad)])
     assert f"{bad}: Expected `array` of length >= 1" in str(failed.exception)
-    missing = CliRunner().invoke(app, ["scorecards", "check", str(tmp_path / "none.yaml")])
+    missing = CliRunner().invoke(app, ["reviews", "check", str(tmp_path / "none.yaml")])
     assert "No such file" in str(missing.exception)

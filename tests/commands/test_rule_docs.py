@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from stream_app.commands.rules.rules import variables
+from stream_app.cli.rule_tables import variables
 from stream_app.core.measures.catalogue import MEASURES, Use
 from stream_app.core.rules.rule_file import parse
 from tests.rule_texts import HEAD

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.commands.events.event_files import sample_events, sample_sessions
+from stream_app.recordings.event_files import sample_events, sample_sessions
 from stream_app.settings import DEFAULT_RULES
 from tests.commands.conftest import Rapport
 from tests.rule_texts import HEAD, rule_text

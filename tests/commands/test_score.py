@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from stream_app import bootstrap, cli
-from stream_app.commands.events.event_files import sample_sessions, size
-from stream_app.commands.events.replay import recently_ended_samples
-from stream_app.commands.events.score import with_progress
+from stream_app.recordings.event_files import sample_sessions, size
+from stream_app.recordings.replay import recently_ended_samples
+from stream_app.recordings.scoring import with_progress
 from stream_app.settings import DEFAULT_RULES
 from tests.commands.conftest import Rapport
 from tests.e2e.service import differences, offline_key

@@ -7,8 +7,8 @@ from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from stream_app import secret_files
-from stream_app.commands.service.child_processes import environment
 from stream_app.errors import StoreError
+from stream_app.processes.child_processes import environment
 from stream_app.settings import Settings
 from tests.commands.conftest import Rapport
 

@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from stream_app import cli, setting_names
-from stream_app.commands.service.doctor import run_checks
 from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE, MANIFEST
+from stream_app.processes.doctor import run_checks
 from stream_app.settings import Settings
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import retention
@@ -215,7 +215,7 @@ def test_doctor_reports_errors_in_the_rules(invoke, tmp_path: Path) -> None:
 
 def test_an_empty_database_gives_no_baselines(invoke) -> None:
     assert invoke("db", "upgrade")[0] == 0
-    status, out, _ = invoke("baselines", "refresh")
+    status, out, _ = invoke("db", "baselines")
     assert status == 0
     assert out.startswith("0 ended sessions; baselines of 0 channels and 0 counsellors.")
 

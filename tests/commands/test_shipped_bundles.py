@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.commands.events.event_files import sample_events, sample_sessions
 from stream_app.inference.bundles import bundle as bundles
+from stream_app.recordings.event_files import sample_events, sample_sessions
 from tests.commands.conftest import Rapport
 
 pytestmark = pytest.mark.parametrize("name", bundles.shipped())

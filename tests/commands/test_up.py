@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from stream_app.commands.service.interrupts import signals_as_interrupt
+from stream_app.processes.interrupts import signals_as_interrupt
 
 pytestmark = [
     pytest.mark.slow,

@@ -1,6 +1,5 @@
 """The wall: highest risk first, and no text of any turn."""
 
-import asyncio
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -9,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
-from pydantic import SecretStr
 from rich.console import Console
 from rich.text import Text
+from typer.testing import CliRunner
 
-from stream_app.commands.service import watch
-from stream_app.commands.service.watch import BARS, ROWS, Wall, _print_line, sparkline
+from stream_app.cli import app
 from stream_app.contracts.scores import (
     Alert,
     AlertState,
@@ -23,6 +21,8 @@ from stream_app.contracts.scores import (
     SessionStatus,
 )
 from stream_app.errors import StoreError
+from stream_app.processes import watch
+from stream_app.processes.watch import BARS, ROWS, Wall, _print_line, sparkline
 from stream_app.settings import Settings
 from stream_app.store.accounts import audit
 from tests.store import batches, databases
@@ -184,9 +184,10 @@ class Nothing:
         raise StopAsyncIteration
 
 
-def test_watching_is_recorded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = SecretStr(f"sqlite:///{tmp_path}/one.db")
-    settings = Settings().model_copy(update={"database_url": url})
+def test_watching_is_recorded_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_settings_kept: object
+) -> None:
+    monkeypatch.setenv("RAPPORT_DATABASE_URL", f"sqlite:///{tmp_path}/one.db")
     opened: list[bool] = []
 
     def topics(settings: Settings, from_start: bool) -> Nothing:
@@ -194,12 +195,11 @@ def test_watching_is_recorded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return Nothing()
 
     monkeypatch.setattr(watch, "messages", topics)
-    console = Console(file=StringIO())
-    with pytest.raises(StoreError):
-        asyncio.run(watch.show(settings, console))
+    refused = CliRunner().invoke(app, ["watch"])
+    assert isinstance(refused.exception, StoreError)
     assert not opened, "without the audit trail nothing is shown"
     store = batches.prepare(open_store(databases.sqlite(tmp_path / "one.db")))
-    asyncio.run(watch.show(settings, console))
+    assert CliRunner().invoke(app, ["watch"]).exit_code == 0
     assert opened
     [entry] = audit.latest(store)
     assert (entry.person, entry.action, entry.detail) == (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.commands.events.whole_file import written_whole
+from stream_app.recordings.whole_file import written_whole
 
 
 def names(folder: Path) -> list[str]:

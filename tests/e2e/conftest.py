@@ -2,8 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from stream_app.commands.events import replay
-from stream_app.commands.events.event_files import sample_sessions
+from stream_app.recordings import replay
+from stream_app.recordings.event_files import sample_sessions
 
 
 @pytest.fixture(scope="session")

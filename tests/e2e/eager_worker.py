@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from stream_app.analytics.rollups import rollups
-from stream_app.commands.service import worker as command
+from stream_app.processes import worker as command
 from stream_app.settings import Settings
 from stream_app.worker.upkeep import tasks
 

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from stream_app.bootstrap import worker_process
-from stream_app.commands.service import worker as command
+from stream_app.processes import worker as command
 from stream_app.settings import Settings
 from stream_app.worker.upkeep.health import HealthLimits
 

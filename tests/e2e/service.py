@@ -17,11 +17,12 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from stream_app import bootstrap
-from stream_app.commands.events import replay, score
-from stream_app.commands.events.event_files import TimedEvent
-from stream_app.commands.service import up
-from stream_app.commands.service.child_processes import child_process
+from stream_app.demo import up
 from stream_app.inference.bundles import bundle as bundles
+from stream_app.processes.child_processes import child_process
+from stream_app.recordings import replay
+from stream_app.recordings import scoring as score
+from stream_app.recordings.event_files import TimedEvent
 from stream_app.settings import DEFAULT_BUNDLE, Settings
 from stream_app.store.database import tables
 from stream_app.worker.kafka import broker

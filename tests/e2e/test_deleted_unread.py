@@ -8,7 +8,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
-from stream_app.commands.service.doctor import run_checks
+from stream_app.processes.doctor import run_checks
 from stream_app.store.database import tables
 from stream_app.worker.kafka import broker
 from stream_app.worker.kafka.topics import client_options

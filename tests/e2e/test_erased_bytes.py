@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from servers.postgres import Server
 from stream_app.cli import app
-from stream_app.commands.service.child_processes import environment
 from stream_app.contracts.events import Role
+from stream_app.processes.child_processes import environment
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import PersonRole

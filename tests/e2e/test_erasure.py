@@ -5,7 +5,7 @@ import json
 from typer.testing import CliRunner
 
 from stream_app.cli import app
-from stream_app.commands.service.child_processes import environment
+from stream_app.processes.child_processes import environment
 from stream_app.store.accounts import audit
 from stream_app.store.database import tables
 from tests.conftest import NewService

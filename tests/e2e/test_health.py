@@ -8,8 +8,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from stream_app.commands.service.child_processes import environment
-from stream_app.commands.service.worker import HUNG_EXIT_STATUS
+from stream_app.processes.child_processes import environment
+from stream_app.processes.worker import HUNG_EXIT_STATUS
 from stream_app.store.database import tables
 from stream_app.worker.kafka.broker import free_port
 from tests.chaos.proxy import Proxy

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from stream_app.commands.service.doctor import run_checks
+from stream_app.processes.doctor import run_checks
 from stream_app.store.database import tables
 from tests.conftest import NewService
 from tests.e2e.service import Service, differences, scored_offline, stored

@@ -16,7 +16,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from stream_app.commands.service.child_processes import child_process, environment, running_process
+from stream_app.processes.child_processes import child_process, environment, running_process
 from stream_app.store.database import tables
 from stream_app.worker.kafka.broker import free_port
 from tests.chaos.workers import SLOWEST_STOP

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from stream_app.analytics.rollups import rollups
-from stream_app.commands.service.child_processes import environment, running_process
+from stream_app.processes.child_processes import environment, running_process
 from stream_app.store.database import tables
 from stream_app.store.lifecycle import erasure
 from tests.conftest import NewService

@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from stream_app.commands.events import event_files, replay
-from stream_app.commands.service.child_processes import PREFIX, environment, running_process
 from stream_app.inference.bundles.bundle import SHIPPED, load
+from stream_app.processes.child_processes import PREFIX, environment, running_process
+from stream_app.recordings import event_files, replay
 from stream_app.store.database import tables
 from tests.e2e.service import Service
 

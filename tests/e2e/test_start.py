@@ -6,7 +6,7 @@ from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from stream_app.commands.service import up
+from stream_app.demo import up
 from stream_app.store.database import tables
 from stream_app.worker.kafka import broker
 from stream_app.worker.kafka.topics import client_options

@@ -90,7 +90,7 @@ def test_a_bundle_with_recomputed_hashes_is_rejected_by_the_pinned_digest(copy: 
     message = str(caught.value)
     assert trusted in message
     assert forged in message
-    assert f"`rapport bundle {copy}`" in message
+    assert f"`rapport bundle check {copy}`" in message
 
 
 def test_the_digest_is_compared_before_the_manifest_is_decoded(copy: Path) -> None:

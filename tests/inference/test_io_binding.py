@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from stream_app.commands.events.event_files import sample_sessions
 from stream_app.errors import ProviderError
 from stream_app.inference.bundles.bundle import load
 from stream_app.inference.devices.batching import Shapes
@@ -17,6 +16,7 @@ from stream_app.inference.devices.provider_choice import FIRST_DEVICE, Provider
 from stream_app.inference.devices.providers import Graph, open_session
 from stream_app.inference.encoder import TurnEncoder, batch_limits
 from stream_app.inference.tokenizer import TextTokenizer, Tokens
+from stream_app.recordings.event_files import sample_sessions
 
 OUTPUTS = ["vectors", "rationale_logits"]
 BUNDLE = load()

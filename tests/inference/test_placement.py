@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from stream_app import bootstrap
-from stream_app.commands.service import doctor
 from stream_app.inference.bundles import bundle as bundles
 from stream_app.inference.devices import placement
 from stream_app.inference.devices.placement import described, nodes_by_provider
 from stream_app.inference.devices.provider_choice import CudaDevice, Provider
 from stream_app.inference.devices.providers import Graph
 from stream_app.inference.scorer import OnnxScorer, graphs
+from stream_app.processes import doctor
 from stream_app.settings import Settings
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import stream_app
-from stream_app.commands.events.event_files import raw_events, sample_sessions
+from stream_app.recordings.event_files import raw_events, sample_sessions
 
 ROOT = Path(stream_app.__file__).parent.parent
 THRESHOLD = 0.5

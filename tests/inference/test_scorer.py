@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from stream_app import bootstrap
-from stream_app.commands.events.event_files import sample_sessions
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import MECHANISMS, Stage
 from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
@@ -17,6 +16,7 @@ from stream_app.inference.bundles.bundle import load
 from stream_app.inference.bundles.calibration import choose_labels
 from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.scorer import OnnxScorer
+from stream_app.recordings.event_files import sample_sessions
 from stream_app.settings import Settings
 from tests.fakes import START
 

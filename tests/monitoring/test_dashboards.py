@@ -15,10 +15,10 @@ import yaml
 from servers.postgres import Server
 from servers.prometheus import promtool
 from stream_app.analytics.rollups import rollups
-from stream_app.analytics.simulation import simulated_store
-from stream_app.analytics.simulation.simulator import World, simulate
 from stream_app.analytics.views import schema
 from stream_app.analytics.views.schema import READER
+from stream_app.demo import simulated_store
+from stream_app.demo.simulator import World, simulate
 from tests.monitoring.conftest import exported_names
 from tests.monitoring.dashboards import (
     DASHBOARDS,

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from servers.prometheus import CONFIGURATION, Server
-from stream_app.commands.service.child_processes import child_process
+from stream_app.processes.child_processes import child_process
 from stream_app.store.database import tables
 from stream_app.worker.kafka.broker import free_port
 from tests.conftest import own_names

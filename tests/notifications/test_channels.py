@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from stream_app import logs
-from stream_app.commands.service import doctor
 from stream_app.errors import RapportError
 from stream_app.notifications.apprise_channel import AppriseChannel
 from stream_app.notifications.connection_guard import parse_allowed
@@ -25,6 +24,7 @@ from stream_app.notifications.notification import (
     single,
 )
 from stream_app.notifications.webhook import Webhook
+from stream_app.processes import doctor
 from stream_app.settings import LogFormat, Settings
 from stream_app.worker.kafka.broker import free_port
 from tests.commands.conftest import Rapport, rapport_process

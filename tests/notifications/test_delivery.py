@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.commands.service.child_processes import environment
+from stream_app.processes.child_processes import environment
 from stream_app.store.database import tables
 from stream_app.worker.kafka.broker import free_port
 from tests.conftest import NewService

@@ -8,9 +8,9 @@ from msgspec import structs
 from typer.testing import CliRunner
 
 from stream_app.cli import app
-from stream_app.commands.service import notify
 from stream_app.errors import RapportError
 from stream_app.notifications.targets import Plan, Target, read_plan
+from stream_app.processes import notifier as notify
 from stream_app.settings import Settings
 from tests.notifications.alerts import FIRING
 

@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from stream_app import policies
 from stream_app.cli import root
-from stream_app.commands.service import doctor
 from stream_app.core.measures.heads import Dimension
 from stream_app.policies import Actions, PolicyError
+from stream_app.processes import doctor
 from stream_app.settings import Settings
 from tests import group_files
 

@@ -6,12 +6,10 @@ import pwd
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
+from typer.testing import CliRunner
 
-from stream_app.commands.records import people
-from stream_app.settings import Settings
+from stream_app.cli import app
 from stream_app.store.accounts import audit
-from stream_app.store.accounts.roles import PersonRole
 from stream_app.store.database.operator import operator
 from tests.store import databases
 from tests.store.databases import open_store
@@ -41,10 +39,13 @@ def test_a_user_without_a_name_has_a_number(monkeypatch: pytest.MonkeyPatch) -> 
     assert operator({}) == "(command line) uid 987654"
 
 
-def test_a_command_is_audited_with_the_operator(tmp_path: Path) -> None:
+def test_a_command_is_audited_with_the_operator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_settings_kept: object
+) -> None:
     url = databases.sqlite(tmp_path / "rapport.db")
-    settings = Settings().model_copy(update={"database_url": SecretStr(url)})
-    people.add(settings, "ana", PersonRole.ANALYST, None, None, None)
+    monkeypatch.setenv("RAPPORT_DATABASE_URL", url)
+    arguments = ["people", "add", "ana", "--role", "analyst", "--no-password"]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
     store = open_store(url)
     [entry] = audit.latest(store)
     assert (entry.person, entry.action) == (operator(), "change account")

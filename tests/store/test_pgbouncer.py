@@ -11,7 +11,7 @@ from servers import pgbouncer
 from servers.pgbouncer import Pooler
 from servers.postgres import Server
 from stream_app.analytics.views import schema as reporting
-from stream_app.commands.service import doctor
+from stream_app.processes import doctor
 from stream_app.settings import Settings
 from stream_app.store.database import tables
 from stream_app.store.stream.repository import Store

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from stream_app.analytics.views import schema as reporting
-from stream_app.commands.service.child_processes import environment
 from stream_app.errors import StoreUnavailable
+from stream_app.processes.child_processes import environment
 from stream_app.settings import Settings
 from stream_app.store.stream import schema
 from tests.store import databases

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from stream_app import bootstrap
-from stream_app.commands.service.doctor import run_checks
 from stream_app.contracts.scores import Level, TurnScore
 from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.session_state import Versioned
 from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE
 from stream_app.inference.scorer import OnnxScorer
+from stream_app.processes.doctor import run_checks
 from stream_app.sealing.envelope import new_key
 from stream_app.sealing.sources import as_text
 from stream_app.settings import Settings

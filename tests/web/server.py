@@ -18,9 +18,9 @@ from aiokafka import AIOKafkaProducer
 from pydantic import SecretStr
 
 from stream_app.analytics.views import schema as analytics
-from stream_app.commands.service.child_processes import environment
 from stream_app.contracts import scores
 from stream_app.core.session.batch import BatchResult
+from stream_app.processes.child_processes import environment
 from stream_app.settings import Settings
 from stream_app.store.accounts.people import People, Person
 from stream_app.store.accounts.roles import PersonRole

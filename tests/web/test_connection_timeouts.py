@@ -13,8 +13,8 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from stream_app.commands.service import web
 from stream_app.health_server import serve_probes
+from stream_app.processes import web
 from stream_app.settings import Settings
 from stream_app.web.http import connection_timeouts
 from stream_app.web.http.connection_timeouts import TimeoutProtocol

@@ -52,7 +52,7 @@ async def test_declaring_topics_without_a_broker_reports_what_to_do() -> None:
     address = f"127.0.0.1:{broker.free_port()}"
     with pytest.raises(BrokerUnavailable) as refused:
         await declare_topics(settings(address), patience=0.3)
-    for word in (address, "RAPPORT_KAFKA_BROKERS", "rapport broker"):
+    for word in (address, "RAPPORT_KAFKA_BROKERS", "rapport demo broker"):
         assert word in str(refused.value)
 
 

@@ -6,7 +6,7 @@ import aiokafka.codec
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from stream_app.commands.service import doctor
+from stream_app.processes import doctor
 from stream_app.settings import Settings
 from stream_app.store.database import tables
 from stream_app.worker.kafka import codecs

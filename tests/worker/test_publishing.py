@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from stream_app.contracts import schema
 from stream_app.core.session.ports import Message
-from stream_app.worker.kafka.publishing import publish
+from stream_app.errors import BrokerUnavailable
+from stream_app.worker.kafka.publishing import producer, publish
 from stream_app.worker.kafka.topics import client_options
 from tests.e2e.service import Service
 
@@ -126,4 +127,13 @@ def test_an_unavailable_broker_raises_an_error(tmp_path: Path) -> None:
             await client.stop()
 
     with pytest.raises(KafkaError):
+        asyncio.run(send())
+
+
+def test_a_command_that_loses_its_brokers_says_so(service: Service) -> None:
+    async def send() -> None:
+        async with producer(service.settings):
+            raise KafkaConnectionError
+
+    with pytest.raises(BrokerUnavailable, match=r"was lost \(KafkaConnectionError\)"):
         asyncio.run(send())

@@ -11,6 +11,8 @@ __all__ = [
     "formats",
     "judgements",
     "paging",
+    "person",
     "rollups",
     "spreadsheet",
+    "tables",
 ]

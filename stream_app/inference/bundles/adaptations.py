@@ -1,4 +1,4 @@
-"""The adaptations that ``rapport adapt`` wrote into a manifest; ``recalibration`` applies them."""
+"""Adaptations that ``rapport bundle adapt`` wrote in a manifest; ``recalibration`` applies them."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Recalibration(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Adaptation(Struct, frozen=True, forbid_unknown_fields=True):
-    """Changes of ``rapport adapt`` to a bundle, with their provenance.
+    """Changes of ``rapport bundle adapt`` to a bundle, with their provenance.
 
     ``parent``, ``parent_digest``: the bundle that it was fitted on. ``record``: counts of the data,
     cross-validation, command line; read by people alone.

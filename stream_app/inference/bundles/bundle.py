@@ -247,7 +247,8 @@ def load(
     if pinned and digest != pinned:
         raise BundleError(
             f"the bundle {path} has the digest {digest}, but {by} accepts only "
-            f"{pinned}. If you trust this bundle, set it to what `rapport bundle {path}` prints"
+            f"{pinned}. If you trust this bundle, set it to what `rapport bundle check {path}` "
+            "prints"
         )
     manifest = decode_manifest(path, raw, Manifest)
     graphs = {manifest.encoder.file, manifest.head.file, manifest.tokenizer.file}

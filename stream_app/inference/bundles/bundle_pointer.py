@@ -51,12 +51,13 @@ def read(file: Path) -> list[Promoted]:
         raise BundleError(f"no model bundle at {file}: {problem.strerror}") from problem
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise BundleError(
-            f"no model bundle at {file}: it is neither a folder nor a file that `rapport promote` "
-            "has written"
+            f"no model bundle at {file}: it is neither a folder nor a file that `rapport bundle "
+            "promote` has written"
         ) from problem
     if pointer.format != FORMAT or not pointer.bundles:
         raise BundleError(
-            f"no model bundle at {file}: promote one again with this release of `rapport promote`"
+            f"no model bundle at {file}: promote one again with this release of `rapport bundle "
+            "promote`"
         )
     return pointer.bundles
 

@@ -116,7 +116,7 @@ def check_owner(store: Store, folder: Path, *, unfinished: bool = False) -> None
         raise ArchiveError(f"{folder} is the archive of another database")
     if not unfinished and any(prepared(file, fingerprint).exists() for file in files(folder)):
         raise ArchiveError(
-            "a rotation of the pseudonym key was interrupted: run `rapport archive` or "
+            "a rotation of the pseudonym key was interrupted: run `rapport db archive` or "
             "`rapport keys rotate-pseudonyms`"
         )
 

@@ -105,7 +105,7 @@ class Schedule:
                     f"NOTHING IS PURGED: {kind.expiring} of {kind.stored} {kind.what} would expire "
                     f"at once, and the retention times do not explain {kind.unexplained} of them "
                     f"({since}, the database's clock says {self.now:%Y-%m-%d %H:%M} UTC). If that "
-                    "clock is wrong, correct it; if it is right, run `rapport purge`"
+                    "clock is wrong, correct it; if it is right, run `rapport db purge`"
                 )
 
     def _expiring(

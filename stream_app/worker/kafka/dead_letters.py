@@ -1,7 +1,8 @@
-"""Reads the topic of dead letters."""
+"""Reads the topic of dead letters, and sends them again after a fix."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -13,6 +14,7 @@ from stream_app.contracts.framing import unframed
 from stream_app.contracts.scores import DEAD_LETTER_HEADER, DeadLetter
 from stream_app.errors import BrokerUnavailable
 from stream_app.settings import Settings
+from stream_app.worker.kafka.publishing import producer
 from stream_app.worker.kafka.refusal import explain, quiet_client
 from stream_app.worker.kafka.topics import client_options, stable_end
 
@@ -44,6 +46,37 @@ async def read(settings: Settings) -> list[DeadLetterRecord]:
         else:
             found.setdefault(key, item)
     return list(found.values())
+
+
+def select(
+    found: Iterable[DeadLetterRecord], reasons: Sequence[str] = (), ids: Sequence[str] = ()
+) -> list[DeadLetterRecord]:
+    """Filter by reasons and by ids; an empty filter matches all."""
+    return [
+        item
+        for item in found
+        if (not reasons or item.letter.reason in reasons)
+        and (not ids or item.letter.dead_letter_id in ids)
+    ]
+
+
+async def resend(settings: Settings, found: Sequence[DeadLetterRecord]) -> int:
+    """Send the complete ones to their original partitions; return their number.
+
+    Events that are still invalid become dead letters again. Turns that were accepted in the
+    meantime are recognised by session and seq.
+
+    Raises:
+        BrokerUnavailable: no broker answers, or the connection was lost; resending is harmless.
+    """
+    whole = [item for item in found if item.complete]
+    async with producer(settings) as client:
+        sending = [
+            await client.send(settings.turns_topic, item.raw, partition=item.letter.partition)
+            for item in whole
+        ]
+        await asyncio.gather(*sending)
+    return len(whole)
 
 
 async def ids_about(settings: Settings, session_ids: Collection[str]) -> dict[str, set[str]]:

@@ -6,15 +6,39 @@ partition keep their order.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
 from aiokafka.partitioner import DefaultPartitioner
 
 from stream_app.contracts.cloudevents import outgoing_headers
 from stream_app.core.session.ports import Message
+from stream_app.errors import BrokerUnavailable
+from stream_app.settings import Settings
+from stream_app.worker.kafka.refusal import started
+from stream_app.worker.kafka.topics import client_options
 
 _partition_of = DefaultPartitioner()
+
+
+@asynccontextmanager
+async def producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
+    """Start a producer for the ``async with`` block.
+
+    Raises:
+        BrokerUnavailable: no broker answers, or the connection was lost in the block.
+    """
+    client = AIOKafkaProducer(**client_options(settings), acks="all")
+    async with started(client, settings):
+        try:
+            yield client
+        except KafkaError as problem:
+            raise BrokerUnavailable(
+                f"the broker connection was lost ({type(problem).__name__}); repeat the command"
+            ) from problem
 
 
 async def publish(client: Any, messages: Sequence[Message]) -> None:

@@ -59,7 +59,8 @@ async def explain(settings: Settings, problem: KafkaError) -> BrokerUnavailable:
         return BrokerUnavailable(found.reason)
     return BrokerUnavailable(
         f"no Kafka broker answers at {settings.kafka_brokers} ({type(problem).__name__}); "
-        "check RAPPORT_KAFKA_BROKERS and RAPPORT_KAFKA_SECURITY, or start one with `rapport broker`"
+        "check RAPPORT_KAFKA_BROKERS and RAPPORT_KAFKA_SECURITY, or start one with `rapport demo "
+        "broker`"
     )
 
 

@@ -6,6 +6,7 @@ __all__ = [
     "health",
     "intent_loading",
     "left_bundles",
+    "requested_erasure",
     "rule_loading",
     "tasks",
     "timers",

@@ -14,13 +14,13 @@ import msgspec
 from aiokafka import AIOKafkaProducer
 
 from stream_app import bootstrap
-from stream_app.commands.events.event_files import SAMPLE_FOLDER, sample_events
 from stream_app.contracts import scores
 from stream_app.contracts.events import Event, decode
 from stream_app.contracts.scores import SessionScore
 from stream_app.core.pipeline.pipeline import Pipeline, Source, receive
 from stream_app.core.session.batch import BatchResult
 from stream_app.inference.scorer import OnnxScorer
+from stream_app.recordings.event_files import SAMPLE_FOLDER, sample_events
 from stream_app.settings import Settings
 from stream_app.store.accounts.people import People
 from stream_app.work.passwords import hash_password

@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from stream_app.analytics.rollups import rollups
-from stream_app.analytics.simulation import simulated_store
-from stream_app.analytics.simulation.simulator import simulate
 from stream_app.analytics.views import schema
+from stream_app.demo import simulated_store
+from stream_app.demo.simulator import simulate
 from stream_app.web.console.analytics.asked_questions import ASKED
 from tests.web.browser.accessibility import grave_violations
 from tests.web.browser.conftest import PHONE, WIDE, NewWeb, OpenTab, Tab

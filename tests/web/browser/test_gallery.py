@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Page
 
 from stream_app.analytics.views import schema
-from stream_app.commands.service import history
+from stream_app.demo import history
 from stream_app.settings import DEFAULT_RULES, RulesSource
 from stream_app.store.alerts import alerts, rule_versions
 from stream_app.store.alerts.alerts import AlertFilter
@@ -79,7 +79,7 @@ def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
     """The demo's half-year of synthetic sessions, and live ones, some of them Cleo's."""
     changes = {"topic_prefix": "gallery", "rules_source": RulesSource.DATABASE}
     web = new_web(broker=live_broker, changes=changes)
-    history.run(web.settings)
+    history.write(web.store, web.settings.marked_days)
     mine: dict[str, Any] = {"team": "north", "counsellor": SPEAKER}
     half = timedelta(minutes=10)
     web.play_sample("customer-service-02", "chat-0936", ago=half, until=12, **mine)

@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from stream_app.analytics.rollups import rollups
-from stream_app.analytics.simulation import simulated_store
-from stream_app.analytics.simulation.simulator import simulate
 from stream_app.analytics.views import schema
+from stream_app.demo import simulated_store
+from stream_app.demo.simulator import simulate
 from stream_app.store.accounts.people import People, Person
 from stream_app.store.accounts.roles import PersonRole
 from stream_app.web.sign_in.auth import hash_password

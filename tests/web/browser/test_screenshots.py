@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from stream_app.analytics.views import schema
-from stream_app.commands.service import history
+from stream_app.demo import history
 from stream_app.store.alerts import alert_actions, alerts
 from stream_app.store.alerts.alerts import ActionKind, AlertFilter
 from stream_app.store.database.judgements import Reason
@@ -60,7 +60,7 @@ def web(new_web: NewWeb, live_broker: str) -> ScoredWeb:
 def months(new_web: NewWeb) -> ScoredWeb:
     """With the history of the demo."""
     web = new_web()
-    history.run(web.settings)
+    history.write(web.store, web.settings.marked_days)
     schema.create_views(web.store)
     web.start()
     return web

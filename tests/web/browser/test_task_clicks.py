@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from stream_app.analytics.rollups import rollups
-from stream_app.analytics.simulation import simulated_store
-from stream_app.analytics.simulation.simulator import simulate
 from stream_app.analytics.views import schema
+from stream_app.demo import simulated_store
+from stream_app.demo.simulator import simulate
 from tests.web.browser.conftest import NewWeb, OpenTab
 from tests.web.browser.scored_web import ScoredWeb
 from tests.web.people.longitudinal import WORLD

@@ -14,14 +14,14 @@ import pytest
 from pydantic import SecretStr
 
 from stream_app import bootstrap
-from stream_app.commands.events.event_files import sample_sessions
-from stream_app.commands.events.replay import recently_ended_samples
 from stream_app.contracts.scores import MECHANISMS
 from stream_app.core.pipeline.pipeline import Source, receive
 from stream_app.findings.feedback import loading, turn_loading
 from stream_app.findings.feedback.composition import Feedback, quote_turn
 from stream_app.findings.feedback.judgements import CounsellorTurn, Finding, finding, missed
 from stream_app.findings.feedback.turns import TurnFeedback
+from stream_app.recordings.event_files import sample_sessions
+from stream_app.recordings.replay import recently_ended_samples
 from stream_app.settings import Settings
 from stream_app.store.accounts.people import Person
 from stream_app.store.accounts.roles import PersonRole

@@ -13,9 +13,9 @@ from pydantic import SecretStr
 
 from stream_app import bootstrap
 from stream_app.analytics.rollups import rollups
-from stream_app.analytics.simulation import simulated_store
-from stream_app.analytics.simulation.simulator import World, simulate
 from stream_app.analytics.views import schema
+from stream_app.demo import simulated_store
+from stream_app.demo.simulator import World, simulate
 from stream_app.settings import Settings
 from stream_app.store.accounts.people import People, Person
 from stream_app.store.accounts.roles import PersonRole

@@ -2,14 +2,12 @@
 
 import httpx
 import pytest
-from pydantic import SecretStr
 
-from stream_app.commands.records import people as accounts
-from stream_app.settings import Settings
 from stream_app.store.accounts import audit
 from stream_app.store.accounts.people import People, PersonError
 from stream_app.store.accounts.roles import PersonRole
 from stream_app.store.stream.repository import Store
+from stream_app.work.account_changes import AccountChanges
 from stream_app.work.passwords import hash_new_password, hash_password, verify_password
 from tests.web.people.client import Client
 from tests.web.people.conftest import As
@@ -41,12 +39,11 @@ def cookie(filled: Store, as_: As) -> dict[str, str]:
 
 @pytest.mark.parametrize("weak", WEAK)
 def test_easily_guessed_passwords_are_refused_by_the_commands(filled: Store, weak: str) -> None:
-    url = SecretStr(filled.engine.url.render_as_string())
-    settings = Settings().model_copy(update={"database_url": url})
+    changes = AccountChanges(filled, audit.COMMAND_LINE)
     with pytest.raises(PersonError, match="password"):
-        accounts.add(settings, "eve", PersonRole.ADMIN, None, None, weak)
+        changes.add("eve", PersonRole.ADMIN, None, None, weak)
     with pytest.raises(PersonError, match="password"):
-        accounts.change_password(settings, "pat", weak)
+        changes.change_password("pat", weak)
     assert People(filled).find("eve") is None
 
 

@@ -14,14 +14,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from pydantic import SecretStr
 
-from stream_app.commands.records import people as accounts
-from stream_app.settings import Settings
+from stream_app.store.accounts import audit
 from stream_app.store.accounts.people import People
 from stream_app.store.accounts.roles import PersonRole
 from stream_app.store.accounts.sign_in_throttle import SignInThrottle, TooManyAttempts
 from stream_app.store.stream.repository import Store
+from stream_app.work.account_changes import AccountChanges
 from stream_app.work.passwords import hash_password
 from tests.web.people.conftest import As
 from tests.web.server import serving
@@ -96,13 +95,12 @@ def test_a_lost_token_can_be_revoked(filled: Store, tmp_path: Path) -> None:
 
 
 def test_account_changes_are_audited(filled: Store, as_: As) -> None:
-    url = SecretStr(filled.engine.url.render_as_string())
-    settings = Settings().model_copy(update={"database_url": url})
-    accounts.add(settings, "eve", PersonRole.ADMIN, None, None, PASSWORD)
-    accounts.change_password(settings, "eve", PASSWORD)
-    token = accounts.new_token(settings, "eve", "laptop", 1)
-    accounts.revoke(settings, "eve", "laptop")
-    accounts.disable(settings, "eve")
+    changes = AccountChanges(filled, audit.COMMAND_LINE)
+    changes.add("eve", PersonRole.ADMIN, None, None, PASSWORD)
+    changes.change_password("eve", PASSWORD)
+    token = changes.new_token("eve", "laptop", 1)
+    changes.revoke("eve", "laptop")
+    changes.disable("eve")
     trail = as_("ada").get("/api/v1/audit", params={"action": "change account"}).json()["items"]
     assert [each["detail"] for each in reversed(trail)] == [
         "added eve as admin",

@@ -3,11 +3,12 @@
 import pytest
 from pydantic import SecretStr
 
-from stream_app.commands.records import people as accounts
 from stream_app.settings import Settings
+from stream_app.store.accounts import audit
 from stream_app.store.accounts.people import People, Person, PersonError
 from stream_app.store.accounts.roles import PersonRole
 from stream_app.store.stream.repository import Store
+from stream_app.work.account_changes import AccountChanges
 from tests.web.people.conftest import As
 
 PASSWORD = "seven grey herons waiting"
@@ -55,9 +56,11 @@ def test_a_supervisor_without_a_team_cannot_name_one(as_: As, team: str | None) 
     assert tom.get("/api/v1/analyses/over-time", params=asked).status_code == 403
 
 
-def test_the_account_says_which_teams_a_supervisor_reads(settings: Settings, as_: As) -> None:
+def test_the_account_says_which_teams_a_supervisor_reads(filled: Store, as_: As) -> None:
+    changes = AccountChanges(filled, audit.COMMAND_LINE)
+
     def add(**teams: object) -> None:
-        accounts.add(settings, "una", PersonRole.SUPERVISOR, **teams)  # type: ignore[arg-type]
+        changes.add("una", PersonRole.SUPERVISOR, **teams)  # type: ignore[arg-type]
 
     for unclear in ({"team": None}, {"team": "north", "all_teams": True}):
         with pytest.raises(PersonError, match="either a team or all teams"):
@@ -65,9 +68,9 @@ def test_the_account_says_which_teams_a_supervisor_reads(settings: Settings, as_
     add(speaker=None, password=PASSWORD, team=None, all_teams=True)
     everything = len(as_("una").get("/api/v1/sessions").json()["items"])
     assert as_("una").get("/api/v1/me").json()["all_teams"] is True
-    accounts.change_teams(settings, "una", "south", all_teams=False)
+    changes.change_teams("una", "south", all_teams=False)
     found = as_("una").get("/api/v1/sessions").json()["items"]
     assert {card["team"] for card in found} == {"south"}
     assert len(found) < everything
     with pytest.raises(PersonError, match="only supervisors"):
-        accounts.change_teams(settings, "ana", None, all_teams=True)
+        changes.change_teams("ana", None, all_teams=True)

@@ -7,14 +7,15 @@ import pytest
 from pydantic import SecretStr
 
 from stream_app import bootstrap
-from stream_app.commands.records import people as accounts
 from stream_app.settings import Settings
+from stream_app.store.accounts import audit
 from stream_app.store.accounts.people import People, PersonError
 from stream_app.store.accounts.roles import Right
 from stream_app.store.alerts import alert_actions, alerts
 from stream_app.store.alerts.alerts import ActionKind, AlertFilter
 from stream_app.store.sessions.scope import ALL_SESSIONS
 from stream_app.store.stream.repository import Store
+from stream_app.work.account_changes import AccountChanges
 from tests.web.people.client import Client
 
 Limited = Callable[..., Client]
@@ -86,17 +87,17 @@ def test_the_account_says_what_its_token_may_do(limited: Limited) -> None:
 
 
 def test_tokens_made_by_the_command_read_scores_unless_told_otherwise(
-    settings: Settings, filled: Store
+    filled: Store,
 ) -> None:
-    people = People(filled)
+    people, changes = People(filled), AccountChanges(filled, audit.COMMAND_LINE)
 
     def rights(token: str) -> frozenset[Right] | None:
         person = people.find_by_token(token)
         assert person is not None
         return person.rights
 
-    assert rights(accounts.new_token(settings, "sue", "report", 30)) == {SCORES}
-    both = accounts.new_token(settings, "sue", "desk", 30, rights=[SCORES, ACT])
+    assert rights(changes.new_token("sue", "report", 30)) == {SCORES}
+    both = changes.new_token("sue", "desk", 30, rights=[SCORES, ACT])
     assert rights(both) == {SCORES, ACT}
 
 
@@ -104,11 +105,9 @@ def test_tokens_made_by_the_command_read_scores_unless_told_otherwise(
     ("name", "right"),
     [("ana", TEXT), ("ada", ACT), ("sue", Right.READ_AUDIT), ("sue", Right.SEND_EVENTS)],
 )
-def test_a_token_has_no_right_that_its_role_lacks(
-    settings: Settings, name: str, right: Right
-) -> None:
+def test_a_token_has_no_right_that_its_role_lacks(filled: Store, name: str, right: Right) -> None:
     with pytest.raises(PersonError, match="a token of the role"):
-        accounts.new_token(settings, name, "more", 30, rights=[right])
+        AccountChanges(filled, audit.COMMAND_LINE).new_token(name, "more", 30, rights=[right])
 
 
 def test_a_token_expires_after_its_days(limited: Limited, filled: Store) -> None:
