@@ -8,6 +8,7 @@ import httpx
 from fastapi import FastAPI
 
 LINE_BREAK: Final = re.compile(r"\s*\n\s*")
+BETWEEN_TAGS: Final = re.compile(r">\s*\n\s*<")
 
 
 class Client:
@@ -42,12 +43,12 @@ class Client:
 
 
 def _as_read(answer: httpx.Response) -> httpx.Response:
-    """A page with a space for each of its line breaks, which readers do not see."""
+    """A page without its line breaks, which readers do not see."""
     if not answer.headers.get("content-type", "").startswith("text/html"):
         return answer
     return httpx.Response(
         answer.status_code,
         headers=answer.headers,
-        text=LINE_BREAK.sub(" ", answer.text),
+        text=LINE_BREAK.sub(" ", BETWEEN_TAGS.sub("><", answer.text)),
         request=answer.request,
     )
