@@ -6,12 +6,12 @@ from stream_app.analytics.views.columns import Column, Kind, View, plain
 from stream_app.analytics.views.dialects import Dialect, literal
 from stream_app.analytics.views.heads import Field
 from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures import miti
 from stream_app.core.measures.catalogue import Measure, Use, used
 from stream_app.store.database.judgements import JUDGED
 
 _TEXT, _INTEGER, _NUMBER = Kind.TEXT, Kind.INTEGER, Kind.NUMBER
 _BOOLEAN, _DATE, _TIME = Kind.BOOLEAN, Kind.DATE, Kind.TIME
-_MITI = ("reflection_to_question", "complex_reflection_share", "open_question_share")
 _SESSION_ID = ("session_id", _TEXT, "As the events carry it")
 _BUNDLE = ("bundle", _TEXT, "Joins `dim_bundle`; compare within one bundle")
 
@@ -204,7 +204,7 @@ def fact_session(dialect: Dialect, outcomes: Iterable[str]) -> View:
                     dialect.number("s.miti", "measures", name, "value"),
                     "By expected counts ([miti.md](miti.md))",
                 )
-                for name in _MITI
+                for name in miti.THRESHOLDS
             ),
             *risks,
         ),

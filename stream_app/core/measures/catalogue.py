@@ -75,6 +75,7 @@ class Use(Enum):
     PAIRS = "analysis of pairs"
     SERVICE_LEVELS = "analysis of service levels"
     PAGE = "list of the session page"
+    SUMMARY = "summary, report and first curves"
 
 
 class Measure(Struct, frozen=True, kw_only=True):
@@ -145,7 +146,7 @@ def _of_mechanism(mechanism: str) -> Iterator[Measure]:
         unit=LEVEL,
         about="mean expected level over counsellor turns",
         absent=_NO_TURN,
-        uses=_ROLLED_UP | _COMPARED,
+        uses=_ROLLED_UP | _COMPARED | {Use.SUMMARY},
         mean_of=mechanism,
         part="mean",
         old_rule=f"{mechanism}.mean",
@@ -192,7 +193,7 @@ def _of_sessions() -> Iterator[Measure]:
         unit=INDEX,
         about="empathy of the counsellor's answers, weighted by opportunity",
         absent=NO_EXCHANGE,
-        uses=_ROLLED_UP | _COMPARED,
+        uses=_ROLLED_UP | _COMPARED | {Use.SUMMARY},
         of_exchanges=True,
         old_rule="index",
         usual="index",

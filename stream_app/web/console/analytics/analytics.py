@@ -16,7 +16,7 @@ from stream_app.analytics.questions import shown_curves
 from stream_app.analytics.questions.shown_curves import MEASURES, SESSIONS
 from stream_app.analytics.questions.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.analytics.views.shown import ALL
-from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures.catalogue import Use, short_names
 from stream_app.findings.exports.files import as_file
 from stream_app.findings.exports.formats import Format
 from stream_app.findings.offered_measures import offered
@@ -39,7 +39,7 @@ router = APIRouter(
     prefix="/analytics", default_response_class=HTMLResponse, include_in_schema=False
 )
 WEEKS: Final = 26
-USUAL: Final = (SESSIONS, "empathy_index", *MECHANISMS)
+USUAL: Final = (SESSIONS, *short_names(Use.SUMMARY))
 """The number of sessions first, because it says how much the others rest on."""
 EVERY: Final = "every"
 """Choice of the cohorts: all of them, one line each."""

@@ -19,7 +19,7 @@ from stream_app.analytics.questions.result import Analysis, Curve
 from stream_app.analytics.questions.shown_curves import MEASURES, SESSIONS
 from stream_app.analytics.questions.suppression import MIN_CLIENTS, MIN_COUNSELLORS
 from stream_app.analytics.views.shown import ALL
-from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures.catalogue import Use, short_names
 from stream_app.core.measures.heads import PERCEIVED
 from stream_app.findings import agreement_words
 from stream_app.store.sessions import bundle_info
@@ -31,7 +31,7 @@ from stream_app.web.console.rendering import STATIC, templates
 STYLES: Final = ("figures.css", "report.css")
 SERVICE: Final = ("first_answer", "looked_at", *service_levels.OF_ALERTS, service_levels.PRECISION)
 """The service levels that the weekly curves do not have."""
-OVER_TIME: Final = ("empathy_index", *MECHANISMS)
+OVER_TIME: Final = short_names(Use.SUMMARY)
 
 
 @dataclass(frozen=True, slots=True)

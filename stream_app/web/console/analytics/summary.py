@@ -16,7 +16,7 @@ from stream_app.analytics.questions.questions import Asked
 from stream_app.analytics.questions.result import ALL, Analysis, Curve, Estimate
 from stream_app.analytics.questions.shown_curves import SESSIONS
 from stream_app.analytics.questions.suppression import MIN_CLIENTS, MIN_COUNSELLORS
-from stream_app.contracts.scores import MECHANISMS
+from stream_app.core.measures.catalogue import Use, short_names
 from stream_app.store.sessions import bundle_info
 from stream_app.store.sessions.scope import Scope
 from stream_app.store.stream.repository import Store
@@ -30,9 +30,9 @@ from stream_app.web.console.rendering import STATIC, templates
 Answer = Callable[[str, Asked], Analysis]
 """How a question is answered: from the database, or by what was kept."""
 STYLES: Final = ("figures.css", "report.css", "summary.css")
-OVER_TIME: Final = ("empathy_index", *MECHANISMS)
+OVER_TIME: Final = short_names(Use.SUMMARY)
 SERVICE: Final = ("empathy_index", "first_answer", "looked_at", "acknowledge_minutes")
-DRAWN: Final = (SESSIONS, "empathy_index", *MECHANISMS)
+DRAWN: Final = (SESSIONS, *OVER_TIME)
 TOLD: Final = "empathy_index"
 """The measure of the sentences; the table has all."""
 ROWS: Final = (over_time.WITHIN, service_levels.JUMP)
