@@ -42,13 +42,19 @@ class Client:
         return asyncio.run(ask())
 
 
+def without_line_breaks(page: str) -> str:
+    """A page in one line: readers do not see how its source is broken into lines."""
+    return LINE_BREAK.sub(" ", BETWEEN_TAGS.sub("><", page))
+
+
 def _as_read(answer: httpx.Response) -> httpx.Response:
-    """A page without its line breaks, which readers do not see."""
+    """The answer, its page without line breaks; ``extensions["as_sent"]`` has it with them."""
     if not answer.headers.get("content-type", "").startswith("text/html"):
         return answer
     return httpx.Response(
         answer.status_code,
         headers=answer.headers,
-        text=LINE_BREAK.sub(" ", BETWEEN_TAGS.sub("><", answer.text)),
+        text=without_line_breaks(answer.text),
         request=answer.request,
+        extensions={"as_sent": answer.text},
     )

@@ -43,7 +43,7 @@ def test_sessions_are_counted_and_then_erased(ada: Client, filled: Store) -> Non
     form = {"sessions": f"{one}\n\n unknown \n{one}", "speaker": ""}
     page = proper(ada.post("/admin/erasure/plan", data=form))
     assert "<dt>Sessions named</dt><dd>2</dd>" in page
-    assert f"<dt>Stored</dt><dd>1</dd></div>\n<div><dt>Turns</dt><dd>{turns}</dd>" in page
+    assert f"<dt>Stored</dt><dd>1</dd></div><div><dt>Turns</dt><dd>{turns}</dd>" in page
     assert stored(filled) == {one, *others}, "counting changes nothing"
 
     answer = ada.post("/admin/erasure", data={**form, "password": "wrong"})

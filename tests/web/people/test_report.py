@@ -14,6 +14,7 @@ from stream_app.cli import app
 from stream_app.web.console.analytics import report
 from stream_app.web.console.analytics.report import Wanted
 from stream_app.web.console.pseudonym_words import short_form
+from tests.web.people.client import without_line_breaks
 from tests.web.people.longitudinal import Platform, platform
 
 __all__ = ["platform"]
@@ -30,7 +31,7 @@ _made: list[str] = []
 def page(platform: Platform) -> str:
     if not _made:
         wanted = Wanted("south", FIRST, LAST, fewest_days=30, days=[TRAINING])
-        _made.append(report.html(platform.store, wanted))
+        _made.append(without_line_breaks(report.html(platform.store, wanted)))
     return _made[0]
 
 
@@ -112,7 +113,7 @@ def test_the_command_writes_the_file(
     dates = ["--from", "2026-01-01", "--to", "2026-07-31", *more]
     done = CliRunner().invoke(app, ["report", "--team", "south", *dates, "-o", str(file)])
     assert done.exit_code == 0, done.output
-    page = file.read_text("utf-8")
+    page = without_line_breaks(file.read_text("utf-8"))
     assert "Team south" in page
     assert ("What to look at" in page) is not full
     assert not re.findall(r"""(?:src|href)=|url\(|@import|<script""", page)

@@ -63,5 +63,5 @@ def test_signing_in_redirects_to_the_requested_session(
     sent = as_("").get(address)
     assert sent.status_code == 303
     form = as_("").get(sent.headers["location"]).text
-    [to] = re.findall(r'name="to" value="([^"]*)">\n<label', form)
+    [to] = re.findall(r'name="to" value="([^"]*)"><label', form)
     assert html.unescape(to) == address
