@@ -7,7 +7,7 @@ from pathlib import Path
 from tests import sources
 
 ROOT = Path(__file__).parent.parent
-DATACLASSES = ("store", "findings", "work", "web", "analytics", "adaptation")
+DATACLASSES = ("store", "findings", "work", "web", "analytics", "adaptation", "demo")
 
 
 @cache

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
 from stream_app import bootstrap
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Stage
-from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowTurn
+from stream_app.core.measures.window import Neighbour, ScoringRequest, WindowState, WindowTurn
 from stream_app.core.session.ports import HeadScores
+from stream_app.core.session.session_state import SessionState, Versioned
 from stream_app.inference import parts, tokenizer
 from stream_app.inference.scorer import OnnxScorer
 from stream_app.settings import Settings
@@ -126,7 +126,10 @@ def test_context_sees_the_mean_of_the_parts(scorer: OnnxScorer) -> None:
 
 def test_a_stored_window_keeps_the_parts(scorer: OnnxScorer) -> None:
     long = turn(scorer, LONG, Role.COUNSELLOR)
-    assert windows._decoded(windows._encoded(structs.replace(long))) == long
+    window = WindowState(history=[long], next_seq=long.seq + 1)
+    split = windows.split_state(Versioned(SessionState("s", "bundle", window=window)))
+    rows = {row["slot"]: row["turn"] for row in split.turns}
+    assert windows.join_state(split.state, rows)[0].window.history == [long]
 
 
 @given(st.integers(0, 30_000), st.sampled_from([12, 96, 190]))

@@ -8,6 +8,7 @@ import httpx
 from fastapi import FastAPI
 
 LINE_BREAK: Final = re.compile(r"\s*\n\s*")
+FORM_TEXT: Final = re.compile(r"(<textarea.*?</textarea>)", re.DOTALL)
 BETWEEN_TAGS: Final = re.compile(r">\s*\n\s*<")
 
 
@@ -44,7 +45,9 @@ class Client:
 
 def without_line_breaks(page: str) -> str:
     """A page in one line: readers do not see how its source is broken into lines."""
-    return LINE_BREAK.sub(" ", BETWEEN_TAGS.sub("><", page))
+    parts = FORM_TEXT.split(page)
+    parts[::2] = [LINE_BREAK.sub(" ", BETWEEN_TAGS.sub("><", part)) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _as_read(answer: httpx.Response) -> httpx.Response:
