@@ -16,15 +16,19 @@ from stream_app.store.stream.repository import Store
 from tests.commands.conftest import NewStore
 from tests.store.reading import rows
 
-NOW = datetime.now(UTC)
+
+@pytest.fixture
+def now() -> datetime:
+    """Clocks that differ by minutes are refused: the time of the test, not of the import."""
+    return datetime.now(UTC)
 
 
 @pytest.fixture
-def store(new_store: NewStore) -> Store:
+def store(new_store: NewStore, now: datetime) -> Store:
     """Its texts were stored before all retention, and no purge has run."""
     made = new_store(1)
     with made.transaction() as connection:
-        connection.execute(sa.update(tables.turns).values(stored_at=NOW - timedelta(days=50)))
+        connection.execute(sa.update(tables.turns).values(stored_at=now - timedelta(days=50)))
     return made
 
 
@@ -36,10 +40,12 @@ def texts(store: Store) -> int:
     return sum(row["text"] is not None for row in rows(store, tables.turns))
 
 
-def test_what_a_worker_refuses_is_purged_after_a_person_has_agreed(store: Store) -> None:
+def test_what_a_worker_refuses_is_purged_after_a_person_has_agreed(
+    store: Store, now: datetime
+) -> None:
     stored = texts(store)
     with pytest.raises(PurgeRefused, match="run `rapport db purge`"):
-        list(purge_expired(Settings(), store, NOW))
+        list(purge_expired(Settings(), store, now))
     asked = run(answer="n\n")
     assert f"{stored} of {stored} texts have expired" in asked.output
     assert texts(store) == stored
@@ -50,10 +56,12 @@ def test_what_a_worker_refuses_is_purged_after_a_person_has_agreed(store: Store)
     assert after["detail"].startswith("purged: ")
     assert f"{stored} texts" in after["detail"]
     assert {entry["action"] for entry in (before, after)} == {"erase"}
-    assert list(purge_expired(Settings(), store, NOW)) == [], "it was today's"
+    assert list(purge_expired(Settings(), store, now)) == [], "it was today's"
 
 
-def test_nobody_can_agree_to_a_wrong_clock(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clocks, "database_now", lambda _: NOW + timedelta(days=40))
+def test_nobody_can_agree_to_a_wrong_clock(
+    store: Store, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clocks, "database_now", lambda _: now + timedelta(days=40))
     assert isinstance(run("--yes").exception, ClocksDisagree)
     assert texts(store) > 0
