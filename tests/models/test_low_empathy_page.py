@@ -203,7 +203,7 @@ def test_the_section_is_first_and_may_be_missing(tmp_path: Path) -> None:
         "Low empathy\n\nNot measured yet: `python -m models.construct evaluate`"
     )
     page = document.page(part, {"construct": REPORT}, tmp_path)
-    assert low_empathy_section(REPORT) in page
+    assert document.PAGE_LINK.sub("](../", low_empathy_section(REPORT)) in page
 
 
 def test_a_file_of_another_shape_is_included_unchanged(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_the_command_measures_a_shipped_bundle_for_the_page(tmp_path: Path) -> N
     assert content["bundles"][name]["all"]["sessions"] == 3
     conduct = next(part for part in document.PARTS if part.name == "conduct")
     page = document.page(conduct, {"miti": content}, out.parent)
-    assert miti_section(content) in page
+    assert document.PAGE_LINK.sub("](../", miti_section(content)) in page
     for words in ("R:Q, all sessions", "persuade with permission", *WAYS):
         assert words in page
 

@@ -74,7 +74,7 @@ def test_everything_works_without_javascript(web: ScoredWeb, open_tab: OpenTab) 
     expect(page).to_have_url(re.compile("team=south.*measure=emotional_reactions"))
     page.get_by_text("As a table: Emotional reactions").click()
     table = page.get_by_role("region", name="Emotional reactions as a table")
-    expect(table).to_contain_text(re.compile(r"0\.\d{3} to \d"))
+    expect(table).to_contain_text(re.compile(r"0\.\d{3}\s+to\s+\d"))
     with page.expect_download() as download:
         page.get_by_role("button", name="Download CSV").click()
     assert download.value.suggested_filename.endswith("-curves.csv")

@@ -53,8 +53,8 @@ def test_a_card_shows_risk_as_number_shape_and_text(web: ScoredWeb, open_tab: Op
     expect(card.locator(".value")).to_have_text(re.compile(r"^0\.\d\d$"))
     expect(card.locator(".triangle")).to_be_visible()
     expect(card.locator(".ring")).to_be_hidden()
-    expect(card.locator(".standing")).to_have_text(re.compile(r"above the threshold for \d+ min"))
-    expect(card.locator(".alert-badge")).to_have_text(re.compile("firing: low-empathy, "))
+    expect(card.locator(".standing")).to_have_text(re.compile(r"above the threshold for\s+\d+ min"))
+    expect(card.locator(".alert-badge")).to_have_text(re.compile("firing: low-empathy,"))
     label = card.locator(".sparkline").get_attribute("aria-label")
     assert re.match(r"Risk after \d counsellor turns: began at 0\.\d\d", label or "")
 
