@@ -1,18 +1,29 @@
 """Results of batches: consent, duplicates, ends, outcomes, dead letters, idle sessions."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 
 from stream_app.contracts.scores import AlertState, SessionStatus, Stage
 from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.rules.rules import RuleSet
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.ports import Encoding
 from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
-from tests.fakes import FakeScorer, end, outcome, received, turn
-from tests.rule_texts import EAGER, SHIPPED
+from tests.fakes import (
+    START,
+    FakeScorer,
+    consent,
+    end,
+    outcome,
+    questionnaire,
+    received,
+    turn,
+)
+from tests.rule_texts import EAGER, SHIPPED, rule_text, rules_of
 
 
 def pipeline(**changes: object) -> Pipeline:
@@ -149,6 +160,29 @@ def test_a_repeated_turn_does_not_restore_withdrawn_consent() -> None:
     assert [stored.turn.seq for stored in result.turns] == [0]
 
 
+SILENCE = rules_of(rule_text("silence", when="waiting && waiting_distress >= 0.0", for_="90s"))
+
+
+@pytest.mark.parametrize(("rules", "ends"), [(SILENCE, "inactive"), (EAGER, "resolved")])
+def test_a_late_turn_that_withdraws_the_consent_ends_alerts(rules: RuleSet, ends: str) -> None:
+    states: dict[str, Versioned] = {}
+    worker = pipeline(rules=rules, window=WindowPolicy(reorder_turns=1))
+    log = [*(turn(seq=seq) for seq in (0, 1, 3, 4)), turn(seq=5, role="client")]
+    worker.process(received(log), states)
+    late = worker.process(received([turn(seq=2, consent=False)], first_offset=5), states)
+    assert late.counts == {"withheld": 1}
+    [alert] = late.alerts
+    assert (alert.state.value, "consent" in alert.reason) == (ends, True)
+    assert worker.fire_due(states, START + timedelta(hours=1)).alerts == []
+    again = worker.process(received([turn(seq=6)], first_offset=6), states)
+    assert again.alerts == []
+
+
+def test_a_session_of_which_only_consent_is_known_has_a_score() -> None:
+    [session] = processed([consent("given")]).session_scores
+    assert (session.status, session.turns) == (SessionStatus.OPEN, 0)
+
+
 def test_a_dead_letter_has_the_bytes_and_the_offset() -> None:
     result = pipeline().process(received([turn(), b"{", turn(seq=1)], first_offset=7), {})
     [aside] = result.dead_letters
@@ -156,6 +190,18 @@ def test_a_dead_letter_has_the_bytes_and_the_offset() -> None:
     assert (aside.letter.topic, aside.letter.partition, aside.letter.offset) == ("turns", 0, 8)
     assert (aside.letter.reason, aside.letter.size) == ("not-json", 1)
     assert [stored.turn.seq for stored in result.turns] == [0, 1]
+
+
+def test_records_at_one_offset_that_were_sent_a_moment_apart_have_letters_of_their_own() -> None:
+    """Offsets begin again when a topic is recreated."""
+    [refused] = received([b"{"])
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    times = (None, at, at + timedelta(milliseconds=1))
+    batches = [[structs.replace(refused, produced_at=time)] for time in times]
+    found = [pipeline().process(batch, {}).dead_letters for batch in [*batches, *batches]]
+    ids = [letter.letter.dead_letter_id for [letter] in found]
+    assert len(set(ids)) == 3
+    assert ids[:3] == ids[3:], "and the same letter when it is read again"
 
 
 def test_a_conflicting_duplicate_is_dead_lettered_and_the_first_is_kept() -> None:
@@ -256,9 +302,11 @@ def test_an_alert_that_fires_is_resolved_by_the_end() -> None:
 
 
 def test_outcomes_are_stored_with_consent_and_only_counted_without() -> None:
-    result = processed([turn(), outcome(), outcome("unknown")])
+    named = ("s", "unknown")
+    result = processed([turn(), *map(outcome, named), *map(questionnaire, named)])
     assert [o.session_id for o in result.outcomes] == ["s"]
-    assert result.counts["withheld"] == 1
+    assert [q.session_id for q in result.questionnaires] == ["s"]
+    assert result.counts["withheld"] == 2
 
 
 def test_flushing_an_idle_session_does_not_change_its_state() -> None:
@@ -337,6 +385,17 @@ def test_a_turn_that_contradicts_its_session_leaves_no_gap() -> None:
 def test_what_names_no_place_changes_no_session(refused: bytes) -> None:
     result = processed([refused])
     assert (result.counts, result.sessions) == ({"dead-letter": 1}, {})
+
+
+def test_a_turn_that_was_said_when_the_session_ended_belongs_to_it() -> None:
+    result = processed([turn(seq=0), end(), turn(seq=1, occurred_at="2026-01-05T11:00:00Z")])
+    assert result.dead_letters == []
+    assert [stored.turn.seq for stored in result.turns] == [0, 1]
+
+
+def test_a_turn_that_was_refused_after_the_end_is_not_late_once_it_is_mended() -> None:
+    result = processed([turn(seq=0), end(), turn(seq=1, text=""), turn(seq=1)])
+    assert [(stored.turn.seq, stored.late) for stored in result.turns] == [(0, False), (1, False)]
 
 
 def test_an_ended_session_waits_for_nobody() -> None:

@@ -407,7 +407,7 @@ class Session:
                 return Accepted(Fate.LANGUAGE, steps, turn, first, stated, unscored, language.name)
             return Accepted(Fate.LATE if late else Fate.ACCEPTED, steps, turn, first, stated)
         state.withheld_turns += 1
-        if not late:
+        if not late or stated is not None:  # a late turn may withdraw the consent
             steps.append(ToEnd(turn.occurred_at, state.facts, Cause.WITHHELD))
         return Accepted(Fate.WITHHELD, steps, consent=stated)
 
