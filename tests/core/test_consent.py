@@ -17,6 +17,7 @@ from tests.fakes import START, consent, end, turn
 
 GIVEN, REFUSED, WITHDRAWN = ConsentStatus.GIVEN, ConsentStatus.REFUSED, ConsentStatus.WITHDRAWN
 PURPOSE = ConsentPurpose.THIRD_PARTY_PROCESSING
+WITHDRAWN_AT = (START + timedelta(minutes=30)).isoformat()
 LATER = (START + timedelta(minutes=40)).isoformat()
 
 
@@ -54,6 +55,7 @@ def test_a_turn_with_a_newer_version_of_the_wording_is_a_record() -> None:
         ("v2", LATER, False),
         (None, LATER, False),
         ("v3", START.isoformat(), False),
+        ("v3", WITHDRAWN_AT, False),
     ],
 )
 def test_only_a_later_record_with_a_newer_version_ends_a_withdrawal(
@@ -69,6 +71,14 @@ def test_only_a_later_record_with_a_newer_version_ends_a_withdrawal(
     fate = Fate.ACCEPTED if reopened else Fate.WITHHELD
     assert fates(on, turn(seq=2, consent=None)) == [fate]
     assert on.state.withdrawn is not reopened
+
+
+def test_an_earlier_withdrawal_that_comes_later_does_not_move_the_time() -> None:
+    on = session()
+    early, between = ((START + timedelta(minutes=n)).isoformat() for n in (10, 20))
+    accepted(on, turn(), consent("withdrawn"), consent("withdrawn", occurred_at=early))
+    [record] = recorded(on, consent("given", version="v9", occurred_at=between))
+    assert not record.effective
 
 
 def test_numbers_in_versions_are_compared_as_numbers() -> None:

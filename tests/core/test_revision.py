@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
+from stream_app.contracts.events import Role
 from stream_app.contracts.scores import AlertState, Stage
+from stream_app.core.measures.crisis import LISTED
 from stream_app.core.measures.window import WindowPolicy
-from stream_app.core.pipeline.pipeline import Pipeline, Received, parts
+from stream_app.core.pipeline import revision
+from stream_app.core.pipeline.pipeline import Pipeline, Received, Source, parts
+from stream_app.core.pipeline.scoring_bundles import BundlesInForce
 from stream_app.core.rules.rules import NO_RULES, RuleSet
 from stream_app.core.session.batch import BatchResult
 from stream_app.core.session.environment import Policy
@@ -91,13 +95,13 @@ class Memory:
             if revised.text is None:
                 del self.texts[key]
             else:
-                self.texts[key] = msgspec.structs.replace(self.texts[key], text=revised.text)
+                self.texts[key] = structs.replace(self.texts[key], text=revised.text)
             for seq, stage in revised.stale:
                 self.rows.pop(("score", revised.session_id, seq, stage), None)
         for score in result.turn_scores:
             self.rows["score", score.session_id, score.seq, score.stage] = score
         for session in result.session_scores:
-            row = msgspec.structs.replace(session, risk_by_turn=[])
+            row = structs.replace(session, risk_by_turn=[])
             self.rows["session", session.session_id] = row
         self.states |= {key: pack(v.state) for key, v in result.sessions.items()}
         self.letters += [item.letter.reason for item in result.dead_letters]
@@ -148,9 +152,7 @@ def test_the_rows_are_those_of_a_session_that_was_so_from_the_start(
     for key, row in wanted.rows.items():
         if key[0] == "session":  # the times of deleted turns were the session's
             times = {"started_at": None, "last_activity_at": None}
-            assert msgspec.structs.replace(found.rows[key], **times) == msgspec.structs.replace(
-                row, **times
-            )
+            assert structs.replace(found.rows[key], **times) == structs.replace(row, **times)
         else:
             assert found.rows[key] == row, key
 
@@ -189,6 +191,57 @@ def test_an_edit_of_an_edit_holds_and_an_older_one_does_not() -> None:
     found = revised(first, second, first)
     assert found.fates[-3:] == ["edited", "edited", "duplicate"]
     assert found.texts["s", 5].text == "Second."
+
+
+def test_of_two_edits_at_the_same_time_the_second_holds() -> None:
+    found = revised(*(edit(seq=5, text=text, occurred_at=at(1)) for text in ("One.", "Two.")))
+    assert found.fates[-2:] == ["edited", "edited"]
+    assert found.texts["s", 5].text == "Two."
+
+
+def test_a_turn_in_a_gap_may_still_be_deleted_before_it_comes() -> None:
+    """Nobody waits for the gap any more, but its turns may come late."""
+    found = Memory().take(received([turn(seq=0), *(turn(seq=seq) for seq in range(3, 30))]))
+    assert found.state().window.gaps == [(1, 2)]
+    found.take(received([delete(seq=1), delete(seq=2), turn(seq=1), turn(seq=2)]))
+    assert found.fates[-3:] == ["early-delete", "early-delete", "duplicate"]
+
+
+def test_a_deleted_turn_without_a_score_is_not_counted() -> None:
+    memory = Memory()
+    default = structs.replace(memory.pipeline.bundles.default, languages=("en",))
+    memory.pipeline.adopt(BundlesInForce(default))
+    log = [turn(seq=0), turn(seq=1, lang="fr"), turn(seq=2)]
+    found = memory.take(received([*log, delete(seq=1), delete(seq=2)]))
+    assert found.state().unscored_turns == 0
+
+
+def test_crisis_language_at_the_threshold_counts_in_an_edit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(revision, "THRESHOLD", LISTED)
+    found = revised(edit(seq=4, text="I want to kill myself."), rules=ALL)
+    assert ("brief-crisis", AlertState.FIRING) in found.alerts
+
+
+def test_an_edit_of_an_ended_session_raises_no_alert() -> None:
+    ended = revised(end(), rules=ALL)
+    change = edit(seq=4, text="I want to kill myself.")
+    assert revised(end(), change, rules=ALL).alerts == ended.alerts
+
+
+def test_the_clock_does_not_go_back_with_a_deletion() -> None:
+    found = revised(delete(seq=7), rules=ALL)
+    assert found.state().watch.clock == revised(rules=ALL).state().watch.clock
+
+
+def test_the_first_words_of_an_edited_turn_are_known_under_its_id() -> None:
+    """A producer that did not see the edit sends the turn again, with another number."""
+    sent = json.loads(turn(seq=2, turn_id="m-2"))
+    log = [turn(seq=0), turn(seq=1), json.dumps(sent).encode(), edit(seq=2)]
+    found = Memory().take(received([*log, json.dumps(sent | {"seq": 3}).encode()]))
+    assert found.fates[-2:] == ["edited", "repeated"]
+    assert not found.letters
 
 
 def test_an_edited_turn_that_is_sent_again_is_a_duplicate() -> None:
@@ -234,6 +287,21 @@ def test_a_turn_that_waits_for_another_can_be_edited_and_deleted() -> None:
     }
 
 
+def test_a_revised_session_is_noted_under_the_partition_of_the_revision() -> None:
+    """After the topic was given more partitions, the next worker finds it there."""
+    pipeline = Pipeline(FakeScorer(), Policy(WindowPolicy(), NO_RULES))
+    for event in (edit(seq=0), delete(seq=0), delete(seq=1)):
+        states: dict[str, Versioned] = {}
+        pipeline.process(received([turn(seq=0)]), states)
+        said = PastTurn(0, Role.CLIENT, "I say this at 0 in s.", START, None, False, START)
+        past = {"s": PastSession([said], [])}
+        [moved] = received([event])
+        moved = structs.replace(moved, source=Source("turns", 7, 1))
+        result = pipeline.process([moved], states, past)
+        assert not result.dead_letters
+        assert states["s"].partition == result.sessions["s"].partition == 7
+
+
 def test_an_ended_session_is_revised_and_stays_ended() -> None:
     found = revised(end(), edit(seq=3), delete(seq=6))
     assert found.fates[-2:] == ["edited", "deleted"]
@@ -276,7 +344,7 @@ def test_crisis_language_in_a_new_text_raises_the_alert() -> None:
 def test_an_expired_text_cannot_be_edited_but_deleted() -> None:
     found = revised()
     for key, kept in found.texts.items():
-        found.texts[key] = msgspec.structs.replace(kept, text=None)
+        found.texts[key] = structs.replace(kept, text=None)
     found.take(received([edit(seq=1), delete(seq=1)]))
     assert found.letters == ["too-late"]
     assert found.fates[-1] == "deleted"

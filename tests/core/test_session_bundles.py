@@ -3,13 +3,16 @@
 import itertools
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.contracts.events import decode
 from stream_app.contracts.scores import AlertState, SessionStatus, Unscored
+from stream_app.core.measures.baselines import Baseline, Pinned, Usual
 from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.core.pipeline.scoring_bundles import BundlesInForce, ScoringBundle
+from stream_app.core.pipeline.shadow import Shadow
 from stream_app.core.rules.alert_reasons import BUNDLE_GONE
 from stream_app.core.rules.routing import NO_ROUTES
 from stream_app.core.session.batch import BatchResult
@@ -72,6 +75,18 @@ def test_sessions_of_several_bundles_share_a_batch_and_an_encoder() -> None:
         "north-1-fp32",
         "german-1-fp32",
     }
+
+
+def test_sessions_of_routed_bundles_have_no_shadow() -> None:
+    pipeline, tried = pipeline_of(world()), RoutedScorer("tried")
+    pipeline.shadow = Shadow(tried, pytest.fail, shares_encoder=False)
+    log = [turn(name, 0, **facts) for name, facts in (("a", {}), ("b", NORTH))]
+    result = run(pipeline, *log)
+    assert len(result.turn_scores) == 2
+    assert [score.session_id for score in result.shadow_scores] == ["a"]
+    assert tried.encoded == [["I say this at 0 in a."]]
+    pipeline.shadow = Shadow(tried, pytest.fail, shares_encoder=True)
+    assert [score.session_id for score in run(pipeline, *log).shadow_scores] == ["a"]
 
 
 def test_a_session_keeps_its_bundle_when_routes_change() -> None:
@@ -194,6 +209,29 @@ def test_a_session_whose_language_has_lost_its_bundle_is_unscored() -> None:
     after = run(pipeline, turn(seq=1, lang="de"), end(), states=states)
     assert after.counts == {"language": 1, "ended": 1}
     assert after.turn_scores == []
+
+
+def test_a_session_without_a_bundle_leaves_the_vectors_of_its_last_one_behind() -> None:
+    """RoutedScorer refuses vectors of another encoder."""
+    bundles, states = world(), {}
+    pipeline = pipeline_of(bundles)
+    run(pipeline, *(turn(seq=seq, lang="de") for seq in range(2)), states=states)
+    pipeline.adopt(in_force({}, ROUTES))
+    after = run(pipeline, turn(seq=2, lang="de"), turn(seq=3, lang="en"), states=states)
+    assert after.counts == {"language": 1, "accepted": 1}
+    assert {(score.seq, score.bundle) for score in after.turn_scores} == {(3, "default-1-fp32")}
+
+
+def test_what_is_usual_is_read_anew_for_the_next_bundle() -> None:
+    """A baseline consists of one bundle's scores."""
+    bundles, states = world(), {}
+    pipeline = pipeline_of(bundles)
+    run(pipeline, turn(seq=0, **NORTH), states=states)
+    usual = Baseline(risk=Usual(20, 0.5, 0.1))
+    states["s"].state.baselines = Pinned(channel=usual, counsellor=usual, counsellor_known=True)
+    pipeline.adopt(in_force({}, ROUTES))
+    run(pipeline, turn(seq=2), states=states)
+    assert states["s"].state.baselines == Pinned()
 
 
 def test_a_bundle_with_other_content_under_its_id_is_another_bundle() -> None:

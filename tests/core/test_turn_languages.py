@@ -91,6 +91,24 @@ def test_a_phrase_of_the_crisis_list_is_heard_in_any_language() -> None:
         assert [each.unscored is None for each in result.turns] == [False, False, True]
 
 
+def test_a_phrase_at_the_start_decides_which_bundle_scores_the_session() -> None:
+    """Its score is the default bundle's, and scores of two bundles are not mixed."""
+    routes = "\nroutes:\n  - {bundle: german, languages: [de]}\n"
+    bundles = in_force({"german": bundle_of("german", "g", ("de",))}, routes)
+    built = Pipeline(bundles.default.scorer, bundles.default.environment.policy)
+    built.adopt(bundles)
+    states: dict[str, Versioned] = {}
+    log = [turn(lang="fr", text="I want to kill myself."), turn(seq=1, lang="de")]
+    result = built.process(received(log), states)
+    assert not states["s"].state.undecided
+    assert {score.bundle for score in result.turn_scores} == {"default-1-fp32"}
+    assert [each.unscored for each in result.turns] == [None, Unscored.LANGUAGE]
+
+
+def test_a_text_is_read_with_the_consent_of_an_earlier_turn() -> None:
+    assert scored(ENGLISH, {"text": SPANISH, "consent": None}) == [True, False]
+
+
 def test_no_text_is_read_without_consent() -> None:
     class Reader(ReadByFirstWord):
         def shares(self, text: str) -> dict[str, float]:

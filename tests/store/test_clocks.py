@@ -10,7 +10,7 @@ from stream_app.bootstrap.worker_process import purge_expired
 from stream_app.errors import ClocksDisagree
 from stream_app.settings import Settings
 from stream_app.store.database import clocks, tables
-from stream_app.store.lifecycle import retention
+from stream_app.store.lifecycle import holds, retention
 from stream_app.store.lifecycle.retention import PurgeRefused
 from stream_app.store.stream import claims
 from stream_app.store.stream.repository import Store
@@ -96,6 +96,62 @@ def test_shorter_retention_times_are_explained_and_a_long_pause_of_a_few_is(
     monkeypatch.setattr(clocks, "database_now", lambda _: later + DAY + MINUTE)
     shorter = Settings(keep_text_days=5)
     assert sum(purge_expired(shorter, store, later + DAY + MINUTE), Counter())["texts"] == 20
+
+
+def test_a_quarter_of_the_rows_may_expire_at_once_and_no_more(store: Store) -> None:
+    now = datetime.now(UTC)
+    fill(store, now - 40 * DAY, 1, "old")
+    fill(store, now - MINUTE, 3, "new")
+    planned = retention.schedule(store, SETTINGS.keep_text, SETTINGS.keep_scores)
+    assert planned.last is None
+    planned.check(store)
+    fill(store, now - 40 * DAY, 1, "older")
+    with pytest.raises(PurgeRefused, match="2 of 5 texts would expire"):
+        planned.check(store)
+
+
+def test_what_is_on_hold_does_not_expire_and_needs_no_explanation(store: Store) -> None:
+    now = datetime.now(UTC)
+    fill(store, now - 40 * DAY, 4, "held")
+    fill(store, now - MINUTE, 4, "new")
+    holds.add(store, "held", "case 12/2026", "ada", now)
+    planned = retention.schedule(store, SETTINGS.keep_text, SETTINGS.keep_scores)
+    planned.check(store)
+    counts = {each.what: (each.stored, each.expiring) for each in planned.expiring(store)}
+    assert counts["texts"] == (8, 0)
+
+
+def test_a_last_purge_of_a_moment_ahead_counts_and_one_of_days_ahead_does_not(
+    store: Store,
+) -> None:
+    times = SETTINGS.keep_text, SETTINGS.keep_scores
+    now = datetime.now(UTC)
+    retention.claim_daily_run(store, now + 4 * MINUTE)
+    assert retention.schedule(store, *times).last == now + 4 * MINUTE
+    retention.claim_daily_run(store, now + 400 * DAY)
+    assert retention.schedule(store, *times).last is None
+
+
+def test_a_purge_notes_the_time_of_the_database(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = datetime.now(UTC) + 3 * DAY
+    monkeypatch.setattr(clocks, "database_now", lambda _: later)
+    retention.schedule(store, SETTINGS.keep_text, SETTINGS.keep_scores)
+    assert later <= store.clock() < later + MINUTE
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_clocks_may_differ_by_the_tolerance(sign: int) -> None:
+    now = datetime.now(UTC)
+    most = sign * clocks.TOLERANCE
+    clocks.check(now, now + most)
+    clocks.check(now, now, (now + most, now + most))
+    more = most + sign * timedelta(microseconds=1)
+    with pytest.raises(ClocksDisagree, match="this machine's is"):
+        clocks.check(now, now + more)
+    with pytest.raises(ClocksDisagree, match="the broker's"):
+        clocks.check(now, now, (now + more, now + more))
 
 
 def test_a_claim_from_the_future_is_due(store: Store, other: Store) -> None:

@@ -1,6 +1,6 @@
 """Erasing sessions deletes all of their rows and no others."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +17,7 @@ from tests.store import batches, judging
 from tests.store.reading import contents, rows
 
 NOW = datetime(2026, 1, 6, tzinfo=UTC)
+LATER = NOW + timedelta(days=1)
 GONE, OTHER = "north-0", "north-1"
 FILLERS: dict[type, Any] = {str: "", int: 1, object: NOW, date: NOW.date(), dict: {}}
 """Example values by column type; ``object``: for times."""
@@ -113,8 +114,8 @@ def test_erased_sessions_are_recognised_by_a_keyed_digest(
     assert store.find_erased([]) == set()
     [mark] = rows(store, tables.erasures)
     assert mark == {"digest": store.privacy.pseudonym(GONE), "at": NOW}
-    assert not erasure.erase(store, [GONE], NOW).removed, "and once more is nothing"
-    assert len(rows(store, tables.erasures)) == 1
+    assert not erasure.erase(store, [GONE], LATER).removed, "and once more is nothing"
+    assert rows(store, tables.erasures) == [mark], "it was erased when it was erased first"
 
 
 def test_the_audit_trail_is_kept(store: Store) -> None:
@@ -142,6 +143,37 @@ def test_unpublished_messages_are_deleted(store: Store) -> None:
     assert outbox.unpack(left["messages"]) == [other]
 
 
+def test_a_second_erasure_leaves_the_notice_of_the_first(store: Store) -> None:
+    judging.fill(store, 1)
+    notices = [erasure.erase(store, [GONE], at, ["scores"]).outbox_ids for at in (NOW, LATER)]
+    left = {row["id"]: outbox.unpack(row["messages"]) for row in rows(store, tables.outbox)}
+    assert [left[one] for [one] in notices] == [[Message("scores", GONE.encode(), None)]] * 2
+
+
+def test_a_receipt_is_finished_once_and_amended_only_then(store: Store) -> None:
+    judging.fill(store, 1)
+    [receipt] = erasure.erase(store, [GONE], NOW).receipts
+    erasure_receipts.amend(store, receipt, Lines(["too early"], []))
+    [found] = erasure_receipts.of_session(store, GONE)
+    assert found.lines is None
+    for done in ("first", "second"):
+        erasure_receipts.finish(store, receipt, Lines([done], []))
+    [found] = erasure_receipts.of_session(store, GONE)
+    assert found.lines == Lines(["first"], [])
+    erasure_receipts.amend(store, receipt, Lines(["third"], []))
+    [found] = erasure_receipts.of_session(store, GONE)
+    assert found.lines == Lines(["third"], [])
+
+
+def test_a_sweep_of_the_archive_counts_for_erasures_before_it(store: Store) -> None:
+    fill(store)
+    erasure.erase(store, [GONE], NOW)
+    for before, archived in ((NOW, True), (LATER, False)):
+        erasure_receipts.note_swept(store, before)
+        [waiting] = erasure_receipts.unfinished(store)
+        assert waiting.archived is archived
+
+
 def test_a_speakers_sessions_are_found_by_the_speaker_id_of_events(store: Store) -> None:
     judging.fill(store, 3)
     assert erasure.sessions_of(store, judging.NOOR) == ["north-0", "north-1", "north-2"]
@@ -153,7 +185,7 @@ def test_a_speakers_sessions_are_found_by_the_speaker_id_of_events(store: Store)
 def test_erasing_a_speaker_deletes_their_baselines(store: Store) -> None:
     usual = {"bundle": "b", "measure": "m", "n": 20, "mean": 1.0, "sd": 1.0, "as_of": NOW}
     noor = store.privacy.pseudonym(judging.NOOR)
-    kept = [("channel", "phone"), ("counsellor", store.privacy.pseudonym("olu@example.org"))]
+    kept = [("channel", noor), ("counsellor", store.privacy.pseudonym("olu@example.org"))]
     with store.transaction() as connection:
         for scope, key in [*kept, ("counsellor", noor)]:
             row = {**usual, "scope": scope, "key": key}

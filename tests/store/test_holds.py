@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,29 @@ def test_erasing_a_held_session_is_refused_and_nothing_is_erased(held: Store) ->
     holds.remove(held, "a", "ada")
     erasure.erase(held, ["a"], NOW)
     assert sessions_in(held) == set()
+
+
+def test_a_hold_that_is_added_during_an_erasure_keeps_its_session(
+    held: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are looked at first; each is looked at again in its own transaction."""
+    holds.remove(held, "a", "ada")
+    one = erasure._erase_one
+
+    def hold_first(store: Store, key: str, *rest: Any) -> Any:
+        if key == "a":
+            holds.add(store, "a", "case 13/2026", "bea", NOW)
+        return one(store, key, *rest)
+
+    monkeypatch.setattr(erasure, "_erase_one", hold_first)
+    with pytest.raises(SessionHeld, match="1 of 1"):
+        erasure.erase(held, ["b", "a"], NOW)
+    assert sessions_in(held, "erasure_receipts") == {"a"}
+
+
+def test_a_reason_may_have_200_characters(held: Store) -> None:
+    holds.add(held, "b", "x" * 200, "ada", NOW)
+    assert {hold.session_id for hold in holds.find(held)} == {"a", "b"}
 
 
 def test_holds_are_audited_and_listed(held: Store) -> None:

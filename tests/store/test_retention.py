@@ -4,9 +4,11 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from stream_app.store.database import tables
-from stream_app.store.lifecycle import retention
+from stream_app.store.database.periods import SEEN_SECONDS, seen_period
+from stream_app.store.lifecycle import holds, retention
 from stream_app.store.stream.repository import Store
 from tests.store import batches
 from tests.store.reading import contents, rows
@@ -112,3 +114,75 @@ def test_a_session_continues_after_its_state_was_purged(store: Store) -> None:
     later = batches.turn(10, session_id="long", occurred_at=day(11))
     store_at(store, 11, later)
     assert len(rows(store, tables.session_states)) == 1
+
+
+def test_what_was_stored_at_the_very_time_has_not_expired(store: Store) -> None:
+    store_at(store, 0, batches.turn(session_id="short"))
+    assert removed(store, SAID, SAID) == {}
+    moment = timedelta(microseconds=1)
+    assert removed(store, SAID + moment) == {"texts": 1, "session_states": 1}
+    assert removed(store, SAID, SAID + moment)["sessions"] == 1
+
+
+def test_a_state_expires_in_the_period_in_which_it_was_seen(store: Store) -> None:
+    store_at(store, 0, batches.turn(session_id="short"))
+    later = SAID + timedelta(seconds=SEEN_SECONDS / 2)
+    assert seen_period(later) == seen_period(SAID)
+    assert removed(store, later) == {"texts": 1, "session_states": 1}
+
+
+def test_a_state_of_an_idle_session_expires(store: Store) -> None:
+    store_at(store, 0, batches.turn(session_id="short"))
+    states = store.load_states(["short"], batches.BUNDLE)
+    store.commit(batches.pipeline().flush_idle(states))
+    [state] = rows(store, tables.session_states)
+    assert state["status"] == "idle"
+    assert removed(store, SAID + timedelta(days=1))["session_states"] == 1
+
+
+def test_a_state_expires_and_one_of_another_bundle_stays(store: Store) -> None:
+    """As while workers of two bundles read one log: each state has its own time."""
+    store_at(store, 0, batches.turn(session_id="short"))
+    for table in (tables.session_states, tables.window_turns):
+        with store.transaction() as connection:
+            [row] = connection.execute(sa.select(table)).mappings()
+            other = {**row, "bundle": "another"}
+            if table is tables.session_states:
+                other |= {"seen_at": SAID + timedelta(days=9)}
+                other["seen_period"] = seen_period(other["seen_at"])
+            connection.execute(sa.insert(table).values(other))
+    store.prepare("another", "1" * 64, {"name": "another"}, True)
+    assert removed(store, SAID + timedelta(days=1))["session_states"] == 1
+    for table in (tables.session_states, tables.window_turns):
+        with store.reading() as connection:
+            assert list(connection.scalars(sa.select(table.c.bundle))) == ["another"]
+
+
+def test_the_number_of_an_archived_session_on_hold_stays(store: Store) -> None:
+    with store.transaction() as connection:
+        for name in ("held", "free"):
+            connection.execute(sa.insert(tables.session_numbers).values(session_id=name, at=SAID))
+        moved = {"month": SAID.date(), "started_at": SAID, "archived_at": SAID}
+        connection.execute(
+            sa.insert(tables.archived_sessions).values(session_id="held", stored_at=SAID, **moved)
+        )
+    holds.add(store, "held", "case 12/2026", "ada", SAID)
+    assert removed(store, LONG_AGO, SAID + timedelta(days=1)) == {"session_numbers": 1}
+    assert [row["session_id"] for row in rows(store, tables.session_numbers)] == ["held"]
+
+
+def test_a_session_that_is_put_on_hold_before_it_is_locked_stays(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store)
+    lock = retention.session_locks.lock
+
+    def held_before(connection: sa.Connection, session_ids: list[str]) -> None:
+        if not connection.scalar(sa.select(sa.func.count()).select_from(tables.holds)):
+            hold = {"session_id": "long", "reason": "case 12/2026", "person": "ada", "at": SAID}
+            connection.execute(sa.insert(tables.holds).values(hold))
+        lock(connection, session_ids)
+
+    monkeypatch.setattr(retention.session_locks, "lock", held_before)
+    assert removed(store, LONG_AGO, SAID + timedelta(days=30))["sessions"] == 1
+    assert [row["session_id"] for row in rows(store, tables.sessions)] == ["long"]

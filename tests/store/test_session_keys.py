@@ -132,6 +132,21 @@ def test_the_reason_of_a_mute_that_covers_an_erased_session_is_deleted(store: St
     assert keys == {each.mute_id for each in others}
 
 
+def test_a_reason_from_shortly_before_the_session_may_be_about_it(store: Store) -> None:
+    """Clocks differ by a little; much earlier ones cannot refer to it."""
+    store.commit(process([turn(seq) for seq in range(4)]))
+    began = min(row["stored_at"] for row in rows(store, tables.turns))
+    made = {minutes: mute(store, team=None).mute_id for minutes in (9, 11)}
+    with store.transaction() as connection:
+        for minutes, mute_id in made.items():
+            at = {"at": began - timedelta(minutes=minutes)}
+            this = tables.mutes.c.mute_id == mute_id
+            connection.execute(sa.update(tables.mutes).where(this).values(at))
+    assert erasure.erase(store, ["s"], NOW).reasons == 1
+    left = {row["mute_id"]: row["reason"] for row in rows(store, tables.mutes)}
+    assert left == {made[9]: None, made[11]: WORD}
+
+
 def test_rotating_wraps_every_key_anew_and_may_be_interrupted(
     upgraded_url: str, tmp_path: Path
 ) -> None:
