@@ -15,6 +15,7 @@ from stream_app.core.rules.alerts import AlertStatus, Moment, abandon, close, fi
 from stream_app.core.rules.rules import Rule
 from stream_app.core.rules.variable_words import present
 from stream_app.core.rules.variables import Reading
+from stream_app.core.session.alerting import end_stored
 from tests.fakes import START, FakeScorer
 from tests.rule_texts import risk_rules, rule_text, rules_of
 
@@ -122,6 +123,34 @@ def test_a_cooldown_may_be_a_time() -> None:
     ]
 
 
+def test_a_cooldown_in_time_is_over_at_its_last_moment() -> None:
+    rule = one_rule(for_="1 turn", cooldown="20s")
+    found = ["firing", "resolved", "resolved", "firing"]
+    assert states(rule, [0.8, 0.1, 0.8, 0.8]) == found
+
+
+def test_turns_of_the_client_do_not_shorten_a_cooldown() -> None:
+    rule, status = one_rule(for_="0s", cooldown="1 turn"), AlertStatus()
+    for seq, value in enumerate((0.8, 0.1)):
+        observe(rule, status, reading(value), moment(seq))
+    for seq in range(2, 6):
+        assert observe(rule, status, reading(0.8), moment(seq, counsellor=False)) == []
+    assert observe(rule, status, reading(0.8), moment(6)) == []
+    assert len(observe(rule, status, reading(0.8), moment(7))) == 2
+
+
+def test_a_timed_alert_is_over_with_a_turn_of_the_client() -> None:
+    rule, status = one_rule(for_="0s"), AlertStatus()
+    observe(rule, status, reading(0.8), moment(1))
+    [over] = observe(rule, status, reading(0.1), moment(2, counsellor=False))
+    assert over.state is AlertState.RESOLVED
+
+
+def test_the_latest_turns_of_a_long_condition_are_named() -> None:
+    [_, fired] = seen(one_rule(for_="25 turns"), [0.8] * 25)[1]
+    assert fired.turns == list(range(5, 25))
+
+
 def test_the_end_resolves_firing_and_drops_pending_alerts() -> None:
     firing, pending, quiet = AlertStatus(), AlertStatus(), AlertStatus()
     for seq in (1, 3):
@@ -201,6 +230,7 @@ def test_a_time_rule_has_its_deadline_as_time() -> None:
     [fired] = fire_overdue(rule, status, reading(0.9), moment(5, 500.0))
     assert (fired.state, fired.seq, fired.turns) == (AlertState.FIRING, 4, [4])
     assert fired.occurred_at == START + timedelta(seconds=30)
+    assert status.due_at is None, "nothing wakes the session any more"
     assert fire_overdue(rule, status, reading(0.9), moment(5, 501.0)) == []
 
 
@@ -213,6 +243,13 @@ def test_a_rule_fires_only_in_the_sessions_it_applies_to() -> None:
         (Facts(), False),
     ):
         assert bool(observe(rule, AlertStatus(), reading(0.9, facts), moment())) is begins
+
+
+def test_a_rule_may_apply_to_some_channels() -> None:
+    rule = one_rule(for_="1 turn", channels="[chat]")
+    for channel, begins in (("chat", True), ("phone", False), (None, False)):
+        found = observe(rule, AlertStatus(), reading(0.9, Facts(channel=channel)), moment())
+        assert bool(found) is begins
 
 
 def test_too_few_scored_turns_start_no_alert() -> None:
@@ -234,6 +271,31 @@ def test_a_removed_rule_ends_its_alert_and_keeps_its_count() -> None:
     assert abandon(RULE.name, status, moment(7)) == []
     [again] = observe(RULE, status, reading(0.8), moment(9))
     assert again.episode == 2
+
+
+def test_a_pending_alert_of_a_removed_rule_lapses_and_is_no_longer_due() -> None:
+    rule, status = one_rule(for_="30s", severity="critical"), AlertStatus()
+    observe(rule, status, reading(0.8), moment(1))
+    assert status.due_at is not None
+    [lapsed] = abandon(rule.name, status, moment(3))
+    assert (lapsed.state, lapsed.severity) == (AlertState.INACTIVE, Severity.CRITICAL)
+    assert status.due_at is None
+
+
+@pytest.mark.parametrize(
+    ("state", "to"),
+    [(AlertState.PENDING, AlertState.INACTIVE), (AlertState.FIRING, AlertState.RESOLVED)],
+)
+def test_a_stored_alert_ends_not_before_its_last_transition(
+    state: AlertState, to: AlertState
+) -> None:
+    last = next(a for a in seen(RULE, [0.8, 0.8])[1] if a.state is state)
+    for minutes, ends in ((-1, 0), (1, 1)):
+        at = last.occurred_at + timedelta(minutes=minutes)
+        ended = end_stored(last, at)
+        assert ended.occurred_at == last.occurred_at + timedelta(minutes=ends)
+        assert (ended.state, ended.previous, ended.episode_id) == (to, state, last.episode_id)
+        assert ended.alert_id != last.alert_id
 
 
 def test_alert_ids_are_deterministic_and_unique_per_transition() -> None:

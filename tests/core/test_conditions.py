@@ -55,6 +55,22 @@ def value(source: str, reading: Reading) -> float | None:
     return conditions.evaluate(conditions.number(source), reading)
 
 
+def test_a_number_that_is_not_finite_is_not_known() -> None:
+    infinite = Reading(Aggregates(), Watch(), Facts(), 0.0, None, None)
+    assert value("1.0 / risk", infinite) is None
+    assert value("risk / risk", infinite) is None
+
+
+def test_the_rise_of_the_risk_is_over_three_counsellor_turns() -> None:
+    watch = Watch()
+    found = []
+    for risk in (0.1, 0.2, 0.4, 0.7, 0.9):
+        watch.note_risk(risk)
+        reading = Reading(Aggregates(), watch, Facts(), risk, None, None)
+        found.append(value("risk_rise", reading))
+    assert found == [None, None, None, pytest.approx(0.6), pytest.approx(0.7)]
+
+
 def test_every_variable_has_its_type_or_is_absent() -> None:
     usual = Usual(20, 0.3, 0.1)
     pinned = Pinned(Baseline(usual, usual, usual), Baseline(usual, usual, usual), True)

@@ -24,7 +24,7 @@ from stream_app.core.session.environment import Policy
 from stream_app.core.session.past import PastSession, PastTurn
 from stream_app.core.session.session_state import SessionState, Versioned, pack, unpack
 from tests.fakes import FakeScorer, consent, delete, edit, end, received, turn
-from tests.rule_texts import ALL
+from tests.rule_texts import ALL, risk_rules
 
 Rows = dict[Any, Any]
 RELAXED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -228,6 +228,12 @@ def test_an_edit_of_an_ended_session_raises_no_alert() -> None:
     ended = revised(end(), rules=ALL)
     change = edit(seq=4, text="I want to kill myself.")
     assert revised(end(), change, rules=ALL).alerts == ended.alerts
+
+
+def test_an_edit_is_no_turn_of_the_counsellor() -> None:
+    rules = risk_rules(0.0, 0.0, turns=2)
+    pending = [("low-empathy-risk", AlertState.PENDING)]
+    assert revised(edit(seq=0), edit(seq=1), size=2, rules=rules).alerts == pending
 
 
 def test_the_clock_does_not_go_back_with_a_deletion() -> None:

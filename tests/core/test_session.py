@@ -1,5 +1,7 @@
 """One session: accepted events, their steps, and the effects of scores."""
 
+from datetime import datetime, timedelta
+
 import msgspec
 import pytest
 
@@ -9,6 +11,7 @@ from stream_app.core.measures.baselines import NoBaselines
 from stream_app.core.measures.window import WindowPolicy, WindowTurn
 from stream_app.core.pipeline.encodings import Encodings, ToEncode
 from stream_app.core.rules.alerts import Cause
+from stream_app.core.rules.rules import NO_RULES
 from stream_app.core.session.alerting import Alerting
 from stream_app.core.session.earlier_layouts import from_map
 from stream_app.core.session.environment import Environment, Policy
@@ -16,7 +19,7 @@ from stream_app.core.session.session import Accepted, Fate, Session, ToEnd, ToSc
 from stream_app.core.session.session_state import SessionState, pack, unpack
 from stream_app.errors import ContractError
 from tests.fakes import START, FakeScorer, end, outcome, turn
-from tests.rule_texts import EAGER
+from tests.rule_texts import EAGER, rule_text, rules_of
 
 SCORER = FakeScorer()
 POLICY = Policy(WindowPolicy(before=2, after=1, reorder_turns=2), EAGER)
@@ -203,6 +206,69 @@ def test_alerts_end_when_consent_is_withdrawn() -> None:
     assert (step.cause, step.at) == (Cause.WITHHELD, on.state.last_activity_at)
     assert AlertState.RESOLVED in carried_out(on, withheld)
     assert on.state.watch.waiting_since is None
+
+
+TIMED = rules_of(
+    *(
+        rule_text(name, when="waiting && waiting_distress >= 0.0", for_=least)
+        for name, least in (("slow", "60s"), ("quick", "30s"))
+    )
+)
+MINUTE = timedelta(minutes=1)
+
+
+def alerts_at(on: Session, now: datetime) -> list[tuple[str, AlertState, datetime]]:
+    return [(alert.rule, alert.state, alert.occurred_at) for alert in on.fire_due(now)]
+
+
+def test_overdue_rules_fire_in_the_order_in_which_they_were_due() -> None:
+    on = session(Policy(POLICY.window, TIMED))
+    carried_out(on, *accepted(on, turn(seq=0)))
+    assert alerts_at(on, START + MINUTE) == [
+        ("quick", AlertState.FIRING, START + MINUTE / 2),
+        ("slow", AlertState.FIRING, START + MINUTE),
+    ]
+    assert on.state.watch.clock == START + MINUTE
+    assert alerts_at(on, START + 2 * MINUTE) == []
+
+
+def test_the_clock_of_a_session_stays_at_the_deadline_however_late_the_tick_is() -> None:
+    on = session(Policy(POLICY.window, TIMED))
+    carried_out(on, *accepted(on, turn(seq=0)))
+    on.fire_due(START + 60 * MINUTE)
+    assert on.state.watch.clock == START + MINUTE
+
+
+def test_the_end_fires_what_was_due_before_it_and_then_resolves_it() -> None:
+    on = session(Policy(POLICY.window, TIMED))
+    found = carried_out(on, *accepted(on, turn(seq=0), end()))
+    pending, firing, resolved = AlertState.PENDING, AlertState.FIRING, AlertState.RESOLVED
+    assert found == [pending] * 2 + [firing] * 2 + [resolved] * 2
+
+
+def test_a_pending_alert_of_a_removed_rule_lapses_when_it_would_have_fired() -> None:
+    on = session(Policy(POLICY.window, TIMED))
+    carried_out(on, *accepted(on, turn(seq=0)))
+    on._env.alerting.adopt(NO_RULES)
+    assert alerts_at(on, START + MINUTE / 2 - timedelta(microseconds=1)) == []
+    at = START + MINUTE / 2
+    assert alerts_at(on, at) == [(name, AlertState.INACTIVE, at) for name in ("slow", "quick")]
+
+
+def test_the_end_resolves_the_alert_of_a_rule_that_was_removed_before_it() -> None:
+    on = session()
+    carried_out(on, *accepted(on, turn(seq=0), turn(seq=1)))
+    on._env.alerting.adopt(NO_RULES)
+    assert carried_out(on, *accepted(on, end())) == [AlertState.RESOLVED]
+
+
+def test_alerts_do_not_go_back_in_time_with_a_turn_that_was_said_earlier() -> None:
+    on = session()
+    said = (START + 5 * MINUTE).isoformat()
+    items = accepted(on, turn(seq=0, occurred_at=said), turn(seq=1))
+    found = [on.add(step, SCORER.score([step.request])[0])[1] for i in items for step in i.steps]
+    alerts = [alert for some in found for alert in some]
+    assert [alert.occurred_at for alert in alerts] == [START + 5 * MINUTE] * 2
 
 
 def test_an_idle_flush_requests_all_final_scores_without_alerts() -> None:

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from stream_app.contracts.events import Role
 from stream_app.contracts.scores import Alert, AlertState, Expressed, Level
+from stream_app.core.measures.baselines import Baseline, NoBaselines, Usual
 from stream_app.core.measures.window import ScoringRequest, WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline
 from stream_app.core.rules.rules import RuleSet
@@ -17,7 +18,7 @@ from stream_app.core.session.environment import Policy
 from stream_app.core.session.ports import Encoding, HeadScores
 from stream_app.core.session.session_state import Versioned, pack, unpack
 from tests.fakes import FakeScorer, received, turn
-from tests.rule_texts import ALL
+from tests.rule_texts import ALL, EAGER, risk_text, rule_text, rules_of
 
 WARM, COLD = "That must be terribly hard.", "Fill in form B."
 Said = tuple[str, str]
@@ -93,6 +94,55 @@ def test_an_alert_about_the_first_counsellor_ends_with_the_hand_over() -> None:
     alerts = of_rule(processed(cold + answers("ben", WARM, 8)), "low-empathy")
     assert [alert.state for alert in alerts][-1] is AlertState.RESOLVED
     assert (alerts[-1].seq, alerts[-1].reason) == (17, "Another counsellor speaks now.")
+
+
+COUNTING = rules_of(
+    risk_text(0.0, 0.0, turns=9).replace("low-empathy-risk", "long"),
+    rule_text("begun", when="counsellor_turns >= 1", for_="1 turn"),
+    rule_text("missed", when="missed_opportunities >= 0", for_="1 turn"),
+)
+
+
+def test_a_hand_over_ends_pending_and_firing_alerts_about_empathy_and_no_others() -> None:
+    said = [*answers("ann", COLD, 3), *answers("ben", COLD, 1)]
+    found = processed(said, COUNTING)
+    ended = {a.rule: a.state for a in found.alerts if a.reason == "Another counsellor speaks now."}
+    assert ended == {"long": AlertState.INACTIVE, "missed": AlertState.RESOLVED}
+    begun = of_rule(found, "begun")
+    assert [alert.state for alert in begun] == [AlertState.PENDING, AlertState.FIRING]
+
+
+def test_an_idle_session_in_which_a_successor_waits_for_a_turn_ends_no_alert() -> None:
+    pipeline = Pipeline(ByText(), Policy(WindowPolicy(), EAGER))
+    states: dict[str, Versioned] = {}
+    log = [turn(seq=0), turn(seq=1, speaker_id="ann"), turn(seq=3, speaker_id="ben")]
+    before = pipeline.process(received(log), states)
+    assert before.alerts[-1].state is AlertState.FIRING
+    assert pipeline.flush_idle(states).alerts == []
+
+
+def test_the_rise_of_the_risk_is_that_of_the_counsellor_who_speaks() -> None:
+    both = processed(answers("ann", WARM, 6) + answers("ben", COLD, 2))
+    alone = processed(answers("ben", COLD, 2))
+    [ben], [only] = (list(result.sessions.values()) for result in (both, alone))
+    assert ben.state.watch.risks == only.state.watch.risks
+
+
+def test_what_is_usual_for_the_first_counsellor_says_nothing_of_the_next() -> None:
+    class Book(NoBaselines):
+        def of_counsellor(self, speaker_id: str) -> Baseline | None:
+            return Baseline(risk=Usual(20, 0.1, 0.1)) if speaker_id == "ann" else None
+
+    rules = rules_of(rule_text("unusual", when="has_baseline.counsellor.risk", for_="1 turn"))
+    pipeline = Pipeline(ByText(), Policy(WindowPolicy(), rules), Book())
+    log = [turn(seq=seq, speaker_id=("c", "ann")[seq % 2]) for seq in range(4)]
+    log += [turn(seq=4), turn(seq=5, speaker_id="ben")]
+    found = pipeline.process(received(log), {}).alerts
+    assert [(alert.state.value, alert.seq) for alert in found] == [
+        ("pending", 1),
+        ("firing", 1),
+        ("resolved", 5),
+    ]
 
 
 def test_the_first_ones_coldness_raises_no_alert_about_the_second() -> None:
