@@ -8,6 +8,7 @@ from stream_app.contracts.scores import SessionStatus
 from stream_app.core.measures.heads import Dimension
 from stream_app.core.measures.window import WindowPolicy
 from stream_app.core.pipeline.pipeline import Pipeline
+from stream_app.core.pipeline.shadow import Shadow
 from stream_app.core.session.environment import Policy
 from stream_app.core.session.restrictions import NO_RESTRICTIONS, parse_restrictions
 from tests.fakes import FakeScorer, end, received, turn
@@ -52,7 +53,11 @@ def test_a_restricted_session_has_no_client_scores_and_no_predicted_outcomes() -
     ]
     policy = Policy(WindowPolicy(), restrictions=parse_restrictions({"team:berlin": ["client"]}))
     events = received([*log, end("free"), end("bound")])
-    result = Pipeline(FakeScorer(), policy).process(events, {})
+    pipeline = Pipeline(FakeScorer(), policy)
+    pipeline.shadow = Shadow(FakeScorer(), pytest.fail, shares_encoder=True)
+    result = pipeline.process(events, {})
+    shadows = {score.session_id for score in result.shadow_scores if score.client}
+    assert shadows == {"free"}
     clients = {
         name: [score.client for score in result.turn_scores if score.session_id == name]
         for name in ("free", "bound")
