@@ -35,14 +35,9 @@ def labelled_levels(pairs: Sequence[Conversation]) -> NDArray[np.int64]:
     return np.array(rows, np.int64).reshape(-1, len(RATIONALE_ORDER))
 
 
-def parts(conversations: list[Conversation], folds: Sequence[int]) -> list[Part]:
-    """The folds' parts of EPITOME."""
+def part_of(conversations: Sequence[Conversation], fold: int) -> Part:
+    """A fold's parts of EPITOME."""
     pairs = [item for item in conversations if item.corpus == "epitome"]
-    return [
-        Part(
-            number,
-            split_fold(pairs, number, FOLDS, SEED)["train"],
-            held_out(pairs, number, FOLDS, SEED),
-        )
-        for number in folds
-    ]
+    return Part(
+        fold, split_fold(pairs, fold, FOLDS, SEED)["train"], held_out(pairs, fold, FOLDS, SEED)
+    )

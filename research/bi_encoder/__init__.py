@@ -1,3 +1,3 @@
 """EPITOME's bi-encoder with attention (Sharma et al. 2020, section 5.2), and its ablations."""
 
-__all__ = ["design", "scorer"]
+__all__ = ["design"]

@@ -11,13 +11,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import typer  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from models.data.corpora import Conversation, Turn, one_hot  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER  # noqa: E402
 from models.model.encoder import pretrained_tokenizer  # noqa: E402
-from research.bi_encoder import __main__ as command  # noqa: E402
+from research.__main__ import app  # noqa: E402
 from research.bi_encoder.batches import collate, pairs_of  # noqa: E402
 from research.bi_encoder.design import DESIGNS, Design  # noqa: E402
 from research.bi_encoder.model import attend, build  # noqa: E402
@@ -126,12 +125,11 @@ def test_frozen_parts_do_not_train(tiny_encoder: str) -> None:
 def test_the_command_adds_rows_to_the_result_file(
     tmp_path: Path, tiny_encoder: str, tiny_corpora: Path
 ) -> None:
-    app = typer.Typer()
-    app.command()(command.main)
     for rows in (["no_seeker"], ["bi_encoder", "no_rationales"]):
-        options = ["--encoder", tiny_encoder, "--epochs=1", "--frozen-layers=1", "--threads=1"]
+        options = ["run", "bi_encoder", f"--set=encoder={tiny_encoder}", "--set=epochs=1"]
+        options += ["--set=frozen_layers=1", "--threads=1"]
         options += [f"--data-dir={tiny_corpora}", f"--out={tmp_path}", f"--pages={tmp_path}"]
-        options += [f"--only={row}" for row in rows]
+        options += [f"--row={row}" for row in rows]
         result = CliRunner().invoke(app, options, catch_exceptions=False)
         assert result.exit_code == 0
     rows = json.loads((tmp_path / "bi_encoder.json").read_text("utf-8"))["rows"]
@@ -147,7 +145,5 @@ def test_the_command_adds_rows_to_the_result_file(
 
 
 def test_an_unknown_row_is_named_with_those_that_exist() -> None:
-    app = typer.Typer()
-    app.command()(command.main)
-    result = CliRunner().invoke(app, ["--only=attention"])
+    result = CliRunner().invoke(app, ["run", "bi_encoder", "--row=attention"])
     assert "no row attention" in str(result.exception)

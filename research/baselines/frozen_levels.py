@@ -1,4 +1,4 @@
-"""EPITOME's levels from a frozen encoder: `python -m research.frozen_levels`.
+"""EPITOME's levels from a frozen encoder.
 
 A multinomial logistic regression on mean-pooled sentence vectors, one for each mechanism, on the
 folds of our models. Three inputs: the response alone; seeker post and response as two vectors; both
@@ -11,49 +11,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import torch
-import typer
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
-from models.data import Conversation, load_for_command
-from models.model.encoder import encoder_name, load_backbone
-from research import baselines_page, results
-from research.folds import FOLDS, Part, labelled_levels
-from research.folds import parts as parts_of
+from models.data import Conversation
+from models.model.encoder import load_backbone
+from research.baselines import page
+from research.folds import FOLDS, labelled_levels, part_of
+from research.label_method import LabelMethod, Tested, by_mechanism
+from research.method import Inputs, Row
 from research.sentence_vectors import CACHE, SentenceEncoder, Text
 
 if TYPE_CHECKING:
     from models.probes.scorers import Dialogue, Levels
 
-NAME, COMMAND = "frozen_levels", "python -m research.frozen_levels"
 STRENGTHS = (1.0, 10.0, 100.0)
 """Inverse ridge penalties to choose from."""
 
 Input = Literal["alone", "two_vectors", "window"]
 Floats = NDArray[np.floating[Any]]
+_row = partial(Row, compared=True, scored=True)
 
 
-@dataclass(frozen=True)
-class Row:
-    """What the regression reads, in words."""
-
-    input: Input
-    words: str
-    context: str
-
-
-ROWS = {
-    "frozen_alone": Row("alone", "frozen encoder, response alone", "none"),
-    "frozen_two_vectors": Row(
-        "two_vectors", "frozen encoder, vectors of seeker post and response", "seeker post"
+VIEWS: dict[str, tuple[Input, Row]] = {
+    "frozen_alone": ("alone", _row("frozen encoder, response alone", "none")),
+    "frozen_two_vectors": (
+        "two_vectors",
+        _row("frozen encoder, vectors of seeker post and response", "seeker post"),
     ),
-    "frozen_window": Row("window", "frozen encoder, both in one text", "seeker post"),
+    "frozen_window": ("window", _row("frozen encoder, both in one text", "seeker post")),
 }
 
 
@@ -112,48 +104,38 @@ def chosen_regression(
     return fitted
 
 
-def row_of(row: Row, parts: list[Part], encode: SentenceEncoder) -> dict[str, Any]:
-    """Fit and test on each fold."""
-    gold, given, parameters = [], [], 0
-    for part in parts:
-        fitted = FrozenLevels(Embedder(encode, row.input), part.train)
-        gold.append(part.gold)
-        given.append(fitted.levels([pair.turns for pair in part.test]))
-        parameters = fitted.parameters
-    size = sum(p.numel() for p in load_backbone(encoder=encode.encoder).parameters())
-    return {
-        "words": row.words,
-        "context": row.context,
-        "encoder": encoder_name(encode.encoder),
-        "parameters": size + parameters,
-        "trained": parameters,
-        "folds": [part.number for part in parts],
-        "heads": results.level_figures(gold, given),
-    }
+@dataclass(frozen=True)
+class Frozen(LabelMethod):
+    """`cache` is the file with the encoder's vectors; another encoder needs another file."""
 
+    name: ClassVar = "frozen_levels"
+    paper: ClassVar = "baseline of this project; no publication"
+    page: ClassVar = "baselines"
+    folds: ClassVar = tuple(range(FOLDS))
 
-def main(
-    folds: Annotated[list[int] | None, typer.Option(help="Folds of five; default: all.")] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="Folder or hub name of another encoder.")
-    ] = None,
-    cache: Annotated[Path, typer.Option(help="File with the encoder's vectors.")] = CACHE,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpora.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the result files.")] = results.FOLDER,
-    pages: Annotated[Path, typer.Option(help="Folder of the page.")] = baselines_page.FOLDER,
-    threads: int = 1,
-) -> None:
-    """Fit and test the regressions on frozen vectors."""
-    torch.set_num_threads(threads)
-    parts = parts_of(load_for_command(data_dir), folds or list(range(FOLDS)))
-    encode = SentenceEncoder(cache, encoder)
-    for key, row in ROWS.items():
-        found = row_of(row, parts, encode)
-        path = results.write_row(NAME, key, found, COMMAND, out)
-        score = np.mean([head["macro_f1"]["mean"] for head in found["heads"].values()])
-        print(f"{path}: {row.words}, macro-F1 {score:.3f}", flush=True)
-    print(baselines_page.write(out, folder=pages))
+    cache: Path = CACHE
 
+    def rows(self) -> dict[str, Row]:
+        return {key: row for key, (_, row) in VIEWS.items()}
 
-if __name__ == "__main__":
-    typer.run(main)
+    @cached_property
+    def encode(self) -> SentenceEncoder:
+        """The encoder with the vectors that are cached already."""
+        return SentenceEncoder(self.cache, self.encoder)
+
+    def run(self, row: str, fold: int, inputs: Inputs) -> Tested:
+        part = part_of(inputs.conversations, fold)
+        fitted = FrozenLevels(Embedder(self.encode, VIEWS[row][0]), part.train)
+        given = fitted.levels([pair.turns for pair in part.test])
+        size = sum(p.numel() for p in load_backbone(encoder=self.encoder).parameters())
+        sizes = size + fitted.parameters, fitted.parameters
+        return Tested(by_mechanism(part.gold), by_mechanism(given), len(part.train), sizes)
+
+    def values(self, results: Path) -> dict[str, Any]:
+        return page.values(results)
+
+    def scorer(self, row: str, training: list[Conversation]) -> FrozenLevels:
+        """Fit with cached vectors; the scorer itself encodes every text."""
+        scorer = FrozenLevels(Embedder(self.encode, VIEWS[row][0]), training)
+        scorer.embed.encode = SentenceEncoder()
+        return scorer
