@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import fields
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
-from typer.main import get_command
 
 from models.data.corpora import MissingCorpusError
 from research import page as pages_of
@@ -18,34 +15,7 @@ from research import results
 from research.method import CHECKPOINTS, PAGES, RESULTS, Inputs, Method, MethodError, Run
 from research.registry import METHODS, load
 
-COMMANDS = {
-    "ablation": "research.recipe.ablation",
-    "adapter": "research.adaptation.adapter",
-    "adaptation": "research.adaptation.simulation",
-    "compare": "research.compare.command",
-    "encoder-mean": "research.recipe.encoder_mean",
-    "explain": "research.micromodels.explain",
-    "masked-language": "research.recipe.masked_language",
-    "probe": "research.micromodels.probe",
-    "second-coder": "research.second_coder.command",
-    "whole-recipe": "research.recipe.whole_recipe",
-}
-"""What is no method with rows and folds: a module with `app`, imported when it is called."""
-
-
-class Commands(TyperGroup):
-    """Adds the commands of `COMMANDS`; their help needs none of their imports."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *COMMANDS]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in COMMANDS:
-            return get_command(import_module(COMMANDS[cmd_name]).app)
-        return super().get_command(ctx, cmd_name)
-
-
-app = typer.Typer(cls=Commands, add_completion=False, no_args_is_help=True)
+app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @app.command("list")
@@ -86,6 +56,8 @@ def run(
     try:
         method = load(name, change or [])
         planned = {key: method.row(key) for key in row or method.rows()}
+        if fold and len(fold) > 1 and not method.over_folds:
+            raise MethodError(f"{name} runs on one fold")
         for key, about in planned.items():
             if about.needs is not None and not about.needs.is_file():
                 print(f"{key}: {about.needs} is missing")
@@ -94,8 +66,7 @@ def run(
             folder = out or method.file_folder
             content = method.stored(results.read(name, folder), key, runs)
             print(results.write(name, content, folder))
-            if method.page is not None:
-                pages_of.write(method, folder, pages)
+            pages_of.write(method, folder, pages)
     except (MethodError, MissingCorpusError) as problem:
         raise SystemExit(f"error: {problem}") from problem
 
@@ -110,13 +81,20 @@ def _run(method: Method, row: str, fold: int, inputs: Inputs) -> Run:
 
 @app.command()
 def page(
-    name: Annotated[str, typer.Argument(help="A method of `list`.")],
+    name: Annotated[
+        list[str] | None, typer.Argument(help="Methods of `list`; default: all that have a page.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the result files.")] = RESULTS,
-    pages: Annotated[Path, typer.Option(help="Folder of the page.")] = PAGES,
+    pages: Annotated[Path, typer.Option(help="Folder of the pages.")] = PAGES,
 ) -> None:
-    """Write a method's page in docs/methods from its result file."""
+    """Write pages of docs/methods from the result files."""
     try:
-        print(pages_of.write(load(name), out, pages))
+        for each in name or METHODS:
+            written = pages_of.write(load(each), out, pages)
+            if written is None and name:
+                raise MethodError(f"{each} has no page, or too little of it was measured")
+            if written is not None:
+                print(written)
     except MethodError as problem:
         raise SystemExit(f"error: {problem}") from problem
 

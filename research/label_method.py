@@ -1,8 +1,8 @@
 """Methods that predict labels: figures by head over the folds, one row for each variant.
 
-    {"of", "seed", "rows": {KEY: ROW}}
-    ROW = {"words", "context", "parameters", "folds", "heads": {HEAD: {FIGURE: SPREAD}}, ...}
-    SPREAD = {"mean", "sd", "folds": [value of each fold]}
+{"of", "seed", "rows": {KEY: ROW}}
+ROW = {"words", "context", "parameters", "folds", "heads": {HEAD: {FIGURE: SPREAD}}, ...}
+SPREAD = {"mean", "sd", "folds": [value of each fold]}
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from models.data import Conversation, load_corpora
+from models.data import Conversation, epitome, load_corpora
 from models.data.corpora import resolve_data_dir
 
 if TYPE_CHECKING:
@@ -64,6 +64,11 @@ class Inputs:
         """Conversations of all labelled corpora."""
         return load_corpora(self.folder)
 
+    @cached_property
+    def pairs(self) -> list[Conversation]:
+        """EPITOME's pairs; needs no other corpus."""
+        return list(epitome.load(self.folder))
+
 
 @dataclass(frozen=True)
 class Run:
@@ -78,14 +83,15 @@ class Method(ABC):
     """A published method; subclasses are dataclasses, whose fields are its settings.
 
     `name` is that of its result file; `page` that of its page in docs/methods and of the page's
-    template, which methods may share; `folds` are those of a run that names none; `file_folder` is
-    where its results are stored.
+    template, which methods may share; `folds` are those of a run that names none, of which there is
+    but one unless `over_folds`; `file_folder` is where its results are stored.
     """
 
     name: ClassVar[str]
     paper: ClassVar[str]
     page: ClassVar[str | None] = None
     folds: ClassVar[tuple[int, ...]] = (0,)
+    over_folds: ClassVar[bool] = True
     file_folder: ClassVar[Path] = RESULTS
 
     @abstractmethod
@@ -111,9 +117,10 @@ class Method(ABC):
     def stored(self, content: Content, row: str, runs: Sequence[Run]) -> Content:
         """The result file with the row's figures over its folds; `content` is {} at first."""
 
-    def values(self, results: Path) -> dict[str, Any]:
-        """Values of the page's template, from the result files of a folder."""
-        raise MethodError(f"{self.name} has no page of its own: {results}")
+    def values(self, results: Path) -> dict[str, Any] | None:
+        """Values of the page's template from a folder of results; None if too few are there."""
+        del results
+        return None
 
     def scorer(self, row: str, training: list[Conversation]) -> LevelScorer:
         """Make a scorer from the training pairs of a fold, as fast and large as a trained one."""

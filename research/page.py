@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from models.labels import RATIONALE_ORDER
-from research.method import Content, Method, MethodError
+from research.method import Content, Method
 
 NOT_MEASURED = "not measured here"
 SHORT = dict(zip(RATIONALE_ORDER, ("ER", "IP", "EX"), strict=True))
@@ -30,15 +30,12 @@ def render(name: str, values: dict[str, Any], folder: Path) -> Path:
     return path
 
 
-def write(method: Method, results: Path, folder: Path) -> Path:
-    """Write a method's page.
-
-    Raises:
-        MethodError: the method has no page.
-    """
-    if method.page is None:
-        raise MethodError(f"{method.name} has no page")
-    return render(method.page, method.values(results), folder)
+def write(method: Method, results: Path, folder: Path) -> Path | None:
+    """Write a method's page; None if it has no page, or too little was measured for it."""
+    values = method.values(results)
+    if method.page is None or values is None:
+        return None
+    return render(method.page, values, folder)
 
 
 def setting_of(rows: Content) -> dict[str, Any]:

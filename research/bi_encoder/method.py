@@ -17,7 +17,7 @@ from models.model.encoder import ADAPTED, load_tokenizer
 from models.pages import report
 from models.probes.scorers import Dialogue, Levels
 from research.baselines import page
-from research.bi_encoder.design import DESIGNS, Design
+from research.bi_encoder.design import DESIGNS
 from research.bi_encoder.model import build
 from research.bi_encoder.training import MECHANISMS, Fitted, Reading, fit
 from research.fine_tuning import Hyperparameters, parameters_of
@@ -74,6 +74,7 @@ class BiEncoderMethod(Hyperparameters, LabelMethod):
 
     def scorer(self, row: str, training: list[Conversation]) -> BiEncoderLevels:
         """A row's network before training."""
+        del training
         design = replace(DESIGNS[row], adapted=False)
         networks = [MECHANISMS] if design.multitask else [1] * MECHANISMS
         found = [build(design, mechanisms).eval() for mechanisms in networks]

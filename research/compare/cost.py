@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import IO
 
-from research.compare.methods import Method
+from research.compare.entries import Entry
 
 ROUNDS = 5
 TURNS = 64
@@ -41,8 +41,8 @@ class Cost:
 class Served:
     """A method in a process of its own (`research.compare.serve`); `pairs` is 0 if it failed."""
 
-    def __init__(self, key: str, data_dir: Path | None) -> None:
-        command = [sys.executable, "-m", "research.compare.serve", key]
+    def __init__(self, entry: Entry, data_dir: Path | None) -> None:
+        command = [sys.executable, "-m", "research.compare.serve", entry.source, entry.key]
         self.process = subprocess.Popen(  # noqa: S603 (this package's own module)
             [*command, *([str(data_dir)] if data_dir else [])],
             stdin=subprocess.PIPE,
@@ -76,10 +76,10 @@ class Served:
 
 
 def measure(
-    chosen: Sequence[Method], data_dir: Path | None, rounds: int = ROUNDS, turns: int = TURNS
+    chosen: Sequence[Entry], data_dir: Path | None, rounds: int = ROUNDS, turns: int = TURNS
 ) -> dict[str, Cost]:
     """Cost by method; a method that fails to load is left out, with a message."""
-    loading = {m.key: Served(m.key, data_dir) for m in chosen if m.load is not None}
+    loading = {each.key: Served(each, data_dir) for each in chosen if each.scored}
     served: dict[str, Served] = {}
     for key, each in loading.items():
         if each.wait():

@@ -6,14 +6,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
 
 from models.labels import RATIONALE_ORDER
 from models.pages.document import FOLDER as EVALUATION
-from research.compare.methods import Method
-from research.results import FOLDER as RESULTS
+from research.compare.entries import Entry
+from research.method import RESULTS, Content
 
-Content = dict[str, Any]
 FIGURES = ("accuracy", "macro_f1", "mcc", "token_f1", "iou_f1")
 
 
@@ -56,7 +54,7 @@ class Quality:
         return sorted({fold for figure in self.figures.values() for fold in figure.by_fold})
 
 
-def read(method: Method, results: Path = RESULTS, evaluation: Path = EVALUATION) -> Quality | None:
+def read(method: Entry, results: Path = RESULTS, evaluation: Path = EVALUATION) -> Quality | None:
     """A method's quality, or None if its file or row is missing."""
     own = _file(results / f"{method.source}.json")
     if own is not None:

@@ -1,4 +1,4 @@
-"""`python -m research.compare.serve KEY`: a method in a process that imports what it needs.
+"""`python -m research.compare.serve SOURCE KEY`: a method in a process that imports what it needs.
 
 Prints the number of test pairs when the method is loaded; then, for every line "START STOP" of the
 input, scores that slice and prints its speed and the memory so far as JSON. `research.compare.cost`
@@ -14,10 +14,9 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from models.data.corpora import resolve_data_dir
-from models.data.epitome import load
-from research.compare.methods import methods
-from research.folds import parts
+from research.compare.entries import scorer_of
+from research.folds import part_of
+from research.method import Inputs
 
 KIB_A_MIB = 1024
 
@@ -36,12 +35,10 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB_A_MIB
 
 
-def serve(key: str, data_dir: Path | None, requests: TextIO, answers: TextIO) -> None:
+def serve(source: str, key: str, data_dir: Path | None, requests: TextIO, answers: TextIO) -> None:
     """Load a method on fold 0 and score slices until the input ends."""
-    part = parts(list(load(resolve_data_dir(data_dir))), [0])[0]
-    method = next(method for method in methods() if method.key == key)
-    assert method.load is not None  # noqa: S101 (`cost.measure` starts no other)
-    scorer = method.load(part.train)
+    part = part_of(Inputs(data_dir).pairs, 0)
+    scorer = scorer_of(source, key, part.train)
     dialogues = [pair.turns for pair in part.test]
     scorer.levels(dialogues[:2])
     print(len(dialogues), file=answers, flush=True)
@@ -57,4 +54,5 @@ def serve(key: str, data_dir: Path | None, requests: TextIO, answers: TextIO) ->
 if __name__ == "__main__":
     answers = sys.stdout
     sys.stdout = sys.stderr  # libraries print while they load
-    serve(sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else None, sys.stdin, answers)
+    _, source, key, *folder = sys.argv
+    serve(source, key, Path(folder[0]) if folder else None, sys.stdin, answers)

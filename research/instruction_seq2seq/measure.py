@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from models.model.batches import seeded_random
 from models.pages import report
 from research.folds import SEED
 from research.instruction_seq2seq.instructions import Form
-from research.instruction_seq2seq.model import Seq2SeqClassifier, name_of
+from research.instruction_seq2seq.model import Seq2SeqClassifier
 from research.instruction_seq2seq.tasks import Task
 from research.instruction_seq2seq.training import Classifier, Hyperparameters, Ints, fine_tune
 from research.resumable import checkpoint_of
@@ -53,67 +53,68 @@ def figures(gold: Ints, given: Ints) -> dict[str, float]:
     }
 
 
-def row_of(
+@dataclass(frozen=True)
+class Tested:
+    """Labelled and given answers of a fold's test part, and training inputs, by task."""
+
+    gold: dict[str, Ints]
+    given: dict[str, Ints]
+    trained: dict[str, int]
+    parameters: int
+
+
+def tested(
     name: str,
     book: Codebook,
     tasks: Sequence[Task],
-    folds: Sequence[Fold],
+    fold: Fold,
     form: Form,
     chosen: Hyperparameters,
     *,
     joint: bool = False,
     checkpoints: Path | None = None,
-) -> dict[str, Any]:
-    """Fine-tune and test on each fold: one network for each task, or a `joint` one for all."""
-    gold: dict[str, list[Ints]] = {task.name: [] for task in tasks}
-    given: dict[str, list[Ints]] = {task.name: [] for task in tasks}
+) -> Tested:
+    """Fine-tune and test on a fold: one network for each task, or a `joint` one for all."""
+    gold: dict[str, Ints] = {}
+    answers: dict[str, Ints] = {}
+    trained: dict[str, int] = {}
     parameters = 0
-    trained: dict[str, list[int]] = {task.name: [] for task in tasks}
-    groups = [list(tasks)] if joint else [[task] for task in tasks]
-    for fold in folds:
-        for group in groups:
-            torch.manual_seed(chosen.seed)
-            model = Seq2SeqClassifier.load(name)
-            classifier = Classifier(model, group, book.setting, form, new_tokens=chosen.new_tokens)
-            examples = classifier.examples(fold.train)
-            words = ", ".join(task.name for task in group)
-            print(f"fold {fold.number}: {len(examples)} inputs, {words}", flush=True)
-            checkpoint = checkpoints and checkpoint_of(
-                "instruction_seq2seq", name, chosen, examples, folder=checkpoints
-            )
-            fine_tune(classifier, examples, chosen, checkpoint)
-            tested = classifier.examples(fold.test)
-            found = classifier.read(tested)
-            parameters = model.parameters_in_all
-            for place, task in enumerate(group):
-                own = [n for n, example in enumerate(tested) if example.task == place]
-                gold[task.name].append(np.array([tested[n].label for n in own], np.int64))
-                given[task.name].append(found[own])
-                trained[task.name].append(sum(example.task == place for example in examples))
-    each = {
-        task.name: {
-            "trained": trained[task.name],
-            "tested": [len(labels) for labels in gold[task.name]],
+    for group in [list(tasks)] if joint else [[task] for task in tasks]:
+        torch.manual_seed(chosen.seed)
+        model = Seq2SeqClassifier.load(name)
+        classifier = Classifier(model, group, book.setting, form, new_tokens=chosen.new_tokens)
+        examples = classifier.examples(fold.train)
+        words = ", ".join(task.name for task in group)
+        print(f"fold {fold.number}: {len(examples)} inputs, {words}", flush=True)
+        checkpoint = checkpoints and checkpoint_of(
+            "instruction_seq2seq", name, chosen, examples, folder=checkpoints
+        )
+        fine_tune(classifier, examples, chosen, checkpoint)
+        test = classifier.examples(fold.test)
+        given = classifier.read(test)
+        parameters = model.parameters_in_all
+        for place, task in enumerate(group):
+            own = [n for n, example in enumerate(test) if example.task == place]
+            gold[task.name] = np.array([test[n].label for n in own], np.int64)
+            answers[task.name] = given[own]
+            trained[task.name] = sum(example.task == place for example in examples)
+    return Tested(gold, answers, trained, parameters)
+
+
+def by_task(folds: Sequence[Tested]) -> dict[str, dict[str, Any]]:
+    """Figures of each task over the folds."""
+    found = {}
+    for name in folds[0].gold:
+        gold, given = [each.gold[name] for each in folds], [each.given[name] for each in folds]
+        found[name] = {
+            "trained": [each.trained[name] for each in folds],
+            "tested": [len(labels) for labels in gold],
             **report.over_folds(
-                [figures(g, a) for g, a in zip(gold[task.name], given[task.name], strict=True)],
-                figures(np.concatenate(gold[task.name]), np.concatenate(given[task.name])),
+                [figures(g, a) for g, a in zip(gold, given, strict=True)],
+                figures(np.concatenate(gold), np.concatenate(given)),
             ),
         }
-        for task in tasks
-    }
-    return {
-        "model": name_of(name),
-        "parameters": parameters,
-        "book": book.title,
-        "instruction": form.words,
-        "before": form.before,
-        "after": form.after,
-        "joint": joint,
-        "folds": [fold.number for fold in folds],
-        "setting": asdict(chosen),
-        "tasks": each,
-        "mean": report.mean_of_rows(list(each.values())),
-    }
+    return found
 
 
 def key_of(row: dict[str, Any]) -> str:

@@ -149,16 +149,15 @@ def curves(
     return {"start": list(pair), "curves": found}
 
 
-def everything(
+def contrasts(
     conversations: list[Conversation],
     data_dir: Path,
     encode: SentenceEncoder,
-    inference: Inference,
     *,
     pairs: Sequence[tuple[str, str]],
     size: int,
 ) -> dict[str, Any]:
-    """All figures of the page."""
+    """The targets, and the figures of every pair with one utterance and with two."""
     targets = [exchanges.annomi(conversations), exchanges.epitome(conversations)]
     names = dict.fromkeys(name for pair in pairs for name in pair)
     pools = {name: exchanges.drawn(name, conversations, data_dir, 2 * size) for name in names}
@@ -169,30 +168,31 @@ def everything(
             row["control"] = pair not in exchanges.CONTRASTS
             rows.append(row)
             print(f"{pair} ({utterances}): {row['own']['mean']:.2f}", flush=True)
-    shot = curves(conversations, data_dir, encode, pair=pairs[0], size=size)
+    return {"targets": [about(target) for target in targets], "contrasts": rows}
+
+
+def about(target: Target) -> dict[str, Any]:
+    """A target's size and shares."""
+    asked = target.question
     return {
-        "targets": [
-            {
-                "name": target.name,
-                "words": target.words,
-                "n": len(target.exchanges),
-                "empathic": float(target.empathic.mean()),
-                "questions": float(target.question.mean()),
-                "empathic_questions": (
-                    float(target.empathic[target.question].mean())
-                    if target.question.any()
-                    else None
-                ),
-            }
-            for target in targets
-        ],
-        "contrasts": rows,
-        "zero_shot": {
-            target.name: {
-                name: by_question(target, given)
-                for name, given in zero_shot(inference, target.exchanges).items()
-            }
-            for target in targets
-        },
-        "few_shot": shot,
+        "name": target.name,
+        "words": target.words,
+        "n": len(target.exchanges),
+        "empathic": float(target.empathic.mean()),
+        "questions": float(asked.mean()),
+        "empathic_questions": float(target.empathic[asked].mean()) if asked.any() else None,
+    }
+
+
+def zero_shot_figures(
+    conversations: list[Conversation], inference: Inference
+) -> dict[str, dict[str, dict[str, float]]]:
+    """The NLI baselines by target."""
+    targets = [exchanges.annomi(conversations), exchanges.epitome(conversations)]
+    return {
+        target.name: {
+            name: by_question(target, given)
+            for name, given in zero_shot(inference, target.exchanges).items()
+        }
+        for target in targets
     }

@@ -2,55 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer
 
 from models.data.corpora import Conversation
-from models.data.split import split_fold
 from models.evaluate import metrics
 from models.labels import RATIONALE_ORDER
-from research.folds import FOLDS, SEED
 from research.micromodels.model import PUBLISHED_THETA, Micromodels, rationale_f1
-from research.sentence_vectors import Embedder
 
 
-def evaluate(
-    pairs: list[Conversation], embed: Embedder, tokenizer: Tokenizer, *, own_seeds: bool
-) -> dict[str, list[dict[str, float]]]:
-    """Figures (0-1) by mechanism, one row per fold."""
-    rows: dict[str, list[dict[str, float]]] = {head: [] for head in RATIONALE_ORDER}
-    for fold in range(FOLDS):
-        parts = split_fold(pairs, fold, FOLDS, SEED)
-        fitted = Micromodels(parts["train"], embed, tokenizer, own_seeds=own_seeds)
-        responses = [fitted.read(pair.turns[-1], fitted.seeds) for pair in parts["test"]]
-        for head in RATIONALE_ORDER:
-            gold = np.array([response.level(head) for response in responses])
-            given = fitted.level(head, responses)
-            tokens, spans = rationale_f1(responses, head, fitted.thetas[head])
-            published_tokens, published_spans = rationale_f1(responses, head, PUBLISHED_THETA)
-            marked = rationale_f1(responses, head, fitted.thetas[head], marked_only=True)
-            nothing = rationale_f1(responses, head, theta=1.1)
-            rows[head].append(
-                {
-                    "responses": len(responses),
-                    "accuracy": metrics.accuracy(gold, given),
-                    "macro_f1": metrics.macro_f1(gold, given),
-                    "theta": fitted.thetas[head],
-                    "token_f1": tokens,
-                    "iou_f1": spans,
-                    "token_f1_gold": marked[0],
-                    "iou_f1_gold": marked[1],
-                    "token_f1_at_published_theta": published_tokens,
-                    "iou_f1_at_published_theta": published_spans,
-                    "token_f1_without_rationales": nothing[0],
-                    "iou_f1_without_rationales": nothing[1],
-                    "majority_accuracy": float(np.bincount(gold).max() / len(gold)),
-                }
-            )
-            print(f"fold {fold} {head}: {rows[head][-1]}", flush=True)
+def evaluate(fitted: Micromodels, test: Sequence[Conversation]) -> dict[str, dict[str, float]]:
+    """Figures (0-1) by mechanism on a fold's test part."""
+    responses = [fitted.read(pair.turns[-1], fitted.seeds) for pair in test]
+    rows = {}
+    for head in RATIONALE_ORDER:
+        gold = np.array([response.level(head) for response in responses])
+        given = fitted.level(head, responses)
+        tokens, spans = rationale_f1(responses, head, fitted.thetas[head])
+        published_tokens, published_spans = rationale_f1(responses, head, PUBLISHED_THETA)
+        marked = rationale_f1(responses, head, fitted.thetas[head], marked_only=True)
+        nothing = rationale_f1(responses, head, theta=1.1)
+        rows[head] = {
+            "responses": len(responses),
+            "accuracy": metrics.accuracy(gold, given),
+            "macro_f1": metrics.macro_f1(gold, given),
+            "theta": fitted.thetas[head],
+            "token_f1": tokens,
+            "iou_f1": spans,
+            "token_f1_gold": marked[0],
+            "iou_f1_gold": marked[1],
+            "token_f1_at_published_theta": published_tokens,
+            "iou_f1_at_published_theta": published_spans,
+            "token_f1_without_rationales": nothing[0],
+            "iou_f1_without_rationales": nothing[1],
+            "majority_accuracy": float(np.bincount(gold).max() / len(gold)),
+        }
     return rows
 
 
@@ -65,22 +54,3 @@ def summary(rows: dict[str, list[dict[str, float]]]) -> dict[str, Any]:
         }
         result[head]["folds"] = folds
     return result
-
-
-MEASURES = ("accuracy", "macro_f1", "token_f1", "iou_f1")
-
-
-def markdown(content: dict[str, Any]) -> str:
-    """Format in per cent, mean ± sd over the folds, with the published figures below."""
-    columns = [f"{head} {measure}" for head in RATIONALE_ORDER for measure in MEASURES]
-    lines = ["| | " + " | ".join(columns) + " |", "| --- " * (len(columns) + 1) + "|"]
-    for name in ("micromodels", "own_seeds"):
-        cells = [
-            f"{100 * found['mean']:.1f} ± {100 * found['sd']:.1f}"
-            for head in RATIONALE_ORDER
-            for found in (content[name][head][measure] for measure in MEASURES)
-        ]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    published = content["published"]["micromodels"]
-    cells = [f"{published[head][measure]:.1f}" for head in RATIONALE_ORDER for measure in MEASURES]
-    return "\n".join([*lines, "| published | " + " | ".join(cells) + " |"])

@@ -12,7 +12,7 @@ from models.data import epitome
 from models.data.corpora import MissingCorpusError, Turn, resolve_data_dir
 from models.labels import COUNSELLOR
 from models.model.encoder import load_tokenizer
-from research.folds import parts
+from research.folds import part_of
 from research.micromodels.explanation import explain, in_words
 from research.micromodels.model import Micromodels
 from research.micromodels.scorer import warmed
@@ -30,7 +30,7 @@ def main(
         pairs = list(epitome.load(resolve_data_dir(data_dir)))
     except MissingCorpusError as problem:
         raise SystemExit(f"error: {problem}") from problem
-    (part,) = parts(pairs, [fold])
+    part = part_of(pairs, fold)
     fitted = Micromodels(part.train, warmed(pairs), load_tokenizer())
     print(in_words(explain(fitted, Turn(COUNSELLOR, text))))
 

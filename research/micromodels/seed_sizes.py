@@ -167,3 +167,12 @@ def over_all_folds(found: Sequence[dict[str, dict[str, Any]]]) -> dict[str, dict
                 size: spread([fold[choice][size] for fold in folds]) for size in sizes
             }
     return result
+
+
+def without_rationale(pairs: Sequence[Conversation]) -> dict[str, float]:
+    """Share of responses without an annotated rationale, by mechanism."""
+    turns = [pair.turns[-1] for pair in pairs]
+    return {
+        head: float(np.mean([not t.rationales[head] for t in turns if head in t.rationales]))
+        for head in RATIONALE_ORDER
+    }

@@ -24,10 +24,6 @@ from research.window_classifier.windows import Example, Windows, collate
 Ints = NDArray[np.int64]
 
 
-DEFAULTS = Hyperparameters(epochs=2)
-"""Published: up to 30 epochs."""
-
-
 @dataclass(frozen=True)
 class Fitted:
     """A trained classifier."""
@@ -69,7 +65,7 @@ def train(
 def fit(
     conversations: Sequence[Conversation],
     design: Design,
-    chosen: Hyperparameters = DEFAULTS,
+    chosen: Hyperparameters,
     encoder: str | None = None,
     checkpoints: Path | None = None,
 ) -> Fitted:
