@@ -143,27 +143,23 @@ folds: train-env ## Train one model per fold, with its outcome heads (hours on t
 	  $(TRAIN_PY) -m models.fit.perceived --model build/folds/$$fold $(DATA_DIR) || exit 1; done
 
 evaluate: train-env ## Regenerate docs/evaluation from the folds
-	$(TRAIN_PY) -m research.micromodels $(DATA_DIR)
+	$(TRAIN_PY) -m research run micromodels --threads 1 $(DATA_DIR)
 	$(TRAIN_PY) -m models.construct evaluate $(DATA_DIR)
 	$(TRAIN_PY) -m models.outcomes ratings $(DATA_DIR)
 	$(TRAIN_PY) -m models.outcomes evaluate $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate.baselines $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate.multitrait $(DATA_DIR)
 	$(TRAIN_PY) -m models.probes --bundle stream_app/bundles/default --name ours $(DATA_DIR)
-	$(TRAIN_PY) -m research.ablation --threads 2 $(DATA_DIR)
+	$(TRAIN_PY) -m research.recipe.ablation --threads 2 $(DATA_DIR)
 	$(TRAIN_PY) -m models.evaluate $(DATA_DIR)
 	$(TRAIN_PY) -m models.card
 
 research: train-env ## Run the published methods on our folds, and compare all (hours on two cores)
-	$(TRAIN_PY) -m research.frozen_levels $(DATA_DIR)
-	$(TRAIN_PY) -m research.masked_language $(DATA_DIR)
-	$(TRAIN_PY) -m research.bi_encoder $(DATA_DIR)
-	$(TRAIN_PY) -m research.micromodels.few_seeds $(DATA_DIR)
-	$(TRAIN_PY) -m research.window_classifier $(DATA_DIR)
-	$(TRAIN_PY) -m research.transfer $(DATA_DIR)
-	for kind in bottleneck lora; do \
-	  $(TRAIN_PY) -m research.transfer --layers $$kind --source "Epitome EX" --target "Epitome ER" --epochs 6 $(DATA_DIR) || exit 1; done
-	$(TRAIN_PY) -m research.low_resource $(DATA_DIR)
+	$(TRAIN_PY) -m research.recipe.masked_language $(DATA_DIR)
+	for method in micromodel_seeds transfer low_resource; do \
+	  $(TRAIN_PY) -m research run $$method --threads 1 $(DATA_DIR) || exit 1; done
+	for method in frozen_levels bi_encoder window_classifier; do \
+	  $(TRAIN_PY) -m research run $$method $(DATA_DIR) || exit 1; done
 	$(TRAIN_PY) -m research.compare $(DATA_DIR)
 
 train: train-env ## Train a model on nine tenths of the corpora (DATA=folder)

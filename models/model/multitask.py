@@ -82,7 +82,7 @@ def from_base(
     """A model to train and its tokenizer: a pretrained encoder (None: the packaged one), new heads.
 
     `encoder` is a local folder or a hub name that `transformers` can load; `adapted` a file of
-    weights that `research.masked_language` has written for it.
+    weights that `research.recipe.masked_language` has written for it.
     """
     model = MultitaskModel(base_config(encoder), load_backbone(adapted, encoder))
     model.encoder.freeze_embeddings()

@@ -34,9 +34,9 @@ COMMANDS = {
     "construct": "python -m models.construct evaluate",
     "construct_shipped": "python -m models.construct shipped",
     "baselines": "python -m models.evaluate.baselines",
-    "micromodels": "python -m research.micromodels",
-    "encoder_mean": "python -m research.encoder_mean --encoder FOLDER",
-    "whole_recipe": "python -m research.whole_recipe FOLDER FOLDER",
+    "micromodels": "python -m research run micromodels",
+    "encoder_mean": "python -m research.recipe.encoder_mean --encoder FOLDER",
+    "whole_recipe": "python -m research.recipe.whole_recipe FOLDER FOLDER",
     "levels": "python -m models.evaluate",
     "rationales": "python -m models.evaluate",
     "gold_rationales": "python -m models.evaluate.gold_rationales",
@@ -51,7 +51,7 @@ COMMANDS = {
     "miti": "python -m models.evaluate.miti --bundle stream_app/bundles/default",
     "probes": "python -m models.probes",
     "nano": "python -m models.distil compare",
-    "ablation": "python -m research.ablation",
+    "ablation": "python -m research.recipe.ablation",
 }
 
 Content = dict[str, Any]

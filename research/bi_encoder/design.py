@@ -17,7 +17,7 @@ class Design:
     ("window", a concatenated window), or not at all ("-seeker post"). `rationale_weight` is lambda
     of the rationale loss; 0 trains no extractor ("-rationales"). `multitask` trains one pair of
     encoders for the three mechanisms instead of three pairs. `adapted` starts both encoders from
-    the weights of `research.masked_language` (the paper's domain-adaptive pre-training).
+    the weights of `research.recipe.masked_language` (the paper's domain-adaptive pre-training).
     """
 
     words: str

@@ -63,7 +63,7 @@ class Tested:
     parameters: int
 
 
-def tested(
+def run(
     name: str,
     book: Codebook,
     tasks: Sequence[Task],

@@ -13,7 +13,7 @@ from models.pages import report
 from research.folds import FOLDS, SEED
 from research.instruction_seq2seq import page
 from research.instruction_seq2seq.instructions import PARTS, Form, InstructionError, Part
-from research.instruction_seq2seq.measure import Fold, Tested, by_task, key_of, tested
+from research.instruction_seq2seq.measure import Fold, Tested, by_task, key_of, run
 from research.instruction_seq2seq.model import ModelError, name_of
 from research.instruction_seq2seq.tasks import TaskError, find
 from research.instruction_seq2seq.training import Hyperparameters
@@ -88,7 +88,7 @@ class InstructionMethod(Hyperparameters, Method):
             tasks = find(book, list(self.task))
             test, training = corpus_part(corpus, inputs.folder, fold)
             part = Fold(fold, training, test).reduced(self.share, self.test_share)
-            return tested(
+            return run(
                 *(self.model, book, tasks, part, form, self),
                 joint=self.joint,
                 checkpoints=inputs.checkpoints,

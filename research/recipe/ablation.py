@@ -1,4 +1,4 @@
-"""`python -m research.ablation`: ablate the training recipe, one small training per lever.
+"""`python -m research.recipe.ablation`: ablate the training recipe, one small training per lever.
 
 Each row trains on a share of one fold's training conversations with one setting changed and is
 evaluated on the fold's test part; decisions are cross-fitted between two halves of that part. Rows

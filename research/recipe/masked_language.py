@@ -1,9 +1,9 @@
-"""`python -m research.masked_language`: domain-adaptive pre-training on the corpora's text.
+"""`python -m research.recipe.masked_language`: domain-adaptive pre-training on the corpora's text.
 
 Continues the masked-language task of Devlin et al. 2019 (section 3.1) on the turns of all corpora
 (Gururangan et al. 2020, section 3), each turn by itself as in the service. Conversations held out
-from the model are excluded. The ablation (`research.ablation`) has a row that starts from the
-result.
+from the model are excluded. The ablation (`research.recipe.ablation`) has a row that starts from
+the result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare whole trainings fold by fold: `python -m research.whole_recipe FIRST OTHER ...`.
+"""Compare whole trainings fold by fold: `python -m research.recipe.whole_recipe FIRST OTHER ...`.
 
 Each folder is one of `models.fit.crossvalidate`: of the recipe, of another encoder (`--encoder`),
 or of a student with teachers (`--teachers`). Compared are the folds that all of them have, on the
@@ -22,7 +22,7 @@ from models.evaluate.folds import Fold, load_folds
 from models.evaluate.resampling import interval
 from models.labels import HEADS, OUTCOME_HEADS, RATED
 from models.pages import document
-from research.encoder_mean import Outputs, averaged, figures, gain, joined, of_levels
+from research.recipe.encoder_mean import Outputs, averaged, figures, gain, joined, of_levels
 from stream_app.contracts.scores import MECHANISMS
 
 FILE = document.FOLDER / "whole_recipe.json"

@@ -33,7 +33,7 @@ from models.model.encoder import (  # noqa: E402
     pretrained_tokenizer,
 )
 from models.pages import sections  # noqa: E402
-from research import encoder_mean, whole_recipe  # noqa: E402
+from research.recipe import encoder_mean, whole_recipe  # noqa: E402
 from tests.models.tiny import tiny_tokenizer, write_corpora  # noqa: E402
 
 WIDTH = 32

@@ -28,7 +28,7 @@ from models.model import multitask
 from models.model.batches import Segment, overlaps
 from models.pages import document, report, sections, tables
 from models.pages.published import TARGETS, Target
-from research import ablation
+from research.recipe import ablation
 from stream_app.inference import rationale
 from stream_app.inference.bundles.bundle import Dimension, HeadKind, HeadSpec
 from stream_app.inference.bundles.calibration import calibrate, choose_labels

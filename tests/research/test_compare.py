@@ -18,20 +18,21 @@ from typer.testing import CliRunner  # noqa: E402
 
 from models.data.corpora import Conversation, Turn, one_hot  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER  # noqa: E402
-from research import frozen_levels, results  # noqa: E402
+from research import results  # noqa: E402
+from research.baselines import frozen_levels  # noqa: E402
 from research.bi_encoder.design import DESIGNS  # noqa: E402
 from research.compare import __main__ as command  # noqa: E402
 from research.compare import cost, figures, page  # noqa: E402
-from research.compare.methods import Method, methods  # noqa: E402
+from research.compare.entries import Entry, entries  # noqa: E402
 from research.sentence_vectors import SentenceEncoder  # noqa: E402
 from stream_app.core.measures.heads import LEVELS  # noqa: E402
 from tests.models.tiny import WORDS  # noqa: E402
 
-EVALUATION = Path(__file__).parents[3] / "docs" / "evaluation"
+EVALUATION = Path(__file__).parents[2] / "docs" / "evaluation"
 
 
-def by_key() -> dict[str, Method]:
-    return {method.key: method for method in methods()}
+def by_key() -> dict[str, Entry]:
+    return {entry.key: entry for entry in entries()}
 
 
 def pair(number: int, seeker: str, response: str, level: int) -> Conversation:
@@ -78,7 +79,7 @@ def test_a_missing_result_is_not_measured(tmp_path: Path) -> None:
 def test_every_design_of_the_bi_encoder_has_a_row_with_its_command() -> None:
     rows = by_key()
     for key in DESIGNS:
-        assert rows[key].command.endswith(f"--only {key}")
+        assert rows[key].command == "python -m research run bi_encoder"
 
 
 def test_figures_are_means_over_the_mechanisms_by_fold(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_figures_are_means_over_the_mechanisms_by_fold(tmp_path: Path) -> None:
         for i, head in enumerate(RATIONALE_ORDER)
     }
     row = {"words": "", "context": "", "parameters": 7, "folds": [0, 3], "heads": heads}
-    results.write_row("bi_encoder", "bi_encoder", row, "command", tmp_path)
+    results.write("bi_encoder", {"rows": {"bi_encoder": row}}, tmp_path)
     found = figures.read(by_key()["bi_encoder"], tmp_path, tmp_path)
     assert found is not None
     assert found.figures["macro_f1"].by_fold == pytest.approx({0: 0.2, 3: 0.5})
@@ -120,16 +121,6 @@ def test_pairs_are_encoded_together_and_cached(tmp_path: Path, tiny_encoder: str
     assert np.array_equal(SentenceEncoder(cache, tiny_encoder)(texts), vectors)
 
 
-@pytest.fixture
-def results_folder(tmp_path: Path) -> Path:
-    """Every quick method has a result file, so that none is run."""
-    for name in {method.source for method in methods() if method.quick}:
-        heads = {head: {"macro_f1": {"folds": [0.5]}} for head in RATIONALE_ORDER}
-        row = {"parameters": 1, "folds": [0], "heads": heads}
-        results.write_row(name, "frozen_alone", row, "command", tmp_path / "results")
-    return tmp_path / "results"
-
-
 def test_speed_and_memory_are_of_separate_processes(tiny_corpora: Path) -> None:
     rows = by_key()
     chosen = [rows["majority"], rows["independent"]]
@@ -141,13 +132,11 @@ def test_speed_and_memory_are_of_separate_processes(tiny_corpora: Path) -> None:
     assert more > 100, "six encoders of 22 M weights"
 
 
-def test_the_command_writes_table_and_picture(
-    tmp_path: Path, results_folder: Path, tiny_corpora: Path
-) -> None:
+def test_the_command_writes_table_and_picture(tmp_path: Path, tiny_corpora: Path) -> None:
     app = typer.Typer()
     app.command()(command.main)
     out = tmp_path / "comparison.md"
-    options = [f"--data-dir={tiny_corpora}", f"--results={results_folder}", f"--out={out}"]
+    options = [f"--data-dir={tiny_corpora}", f"--results={tmp_path}", f"--pages={tmp_path}"]
     options += [f"--evaluation={EVALUATION}", "--only=majority", "--rounds=2", "--turns=2"]
     result = CliRunner().invoke(app, options, catch_exceptions=False)
     assert result.exit_code == 0

@@ -13,14 +13,13 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("sklearn")
 
-import typer  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
-from typer.testing import CliRunner  # noqa: E402
+from typer.testing import CliRunner, Result  # noqa: E402
 
-from research.instruction_seq2seq import __main__ as command  # noqa: E402
-from research.instruction_seq2seq import page  # noqa: E402
+from research.__main__ import app  # noqa: E402
+from research.instruction_seq2seq import measure  # noqa: E402
 from research.instruction_seq2seq.instructions import (  # noqa: E402
     PARTS,
     Form,
@@ -29,7 +28,7 @@ from research.instruction_seq2seq.instructions import (  # noqa: E402
     tail_of,
     token_ids,
 )
-from research.instruction_seq2seq.measure import Fold, figures, row_of  # noqa: E402
+from research.instruction_seq2seq.measure import Fold, by_task, figures  # noqa: E402
 from research.instruction_seq2seq.model import Seq2SeqClassifier  # noqa: E402
 from research.instruction_seq2seq.tasks import Task, find, of_variable  # noqa: E402
 from research.instruction_seq2seq.training import Classifier, Hyperparameters, Loss, fine_tune  # noqa: E402
@@ -231,9 +230,10 @@ def test_a_joint_network_learns_tasks_that_only_the_instruction_tells_apart(tiny
     for each in items():
         experts = {**each.experts, "calm": {"yes": "no", "no": "yes"}[each.experts["mood"]]}
         data.append(Item(each.session, each.item, each.turns, each.target, experts))
-    row = row_of(tiny_t5, book, [same, other], [Fold(0, data, data)], Form(), LONGER, joint=True)
-    assert row["mean"]["accuracy"]["mean"] == 1.0
-    assert row["tasks"]["calm"]["trained"] == [48]
+    part = Fold(0, data, data)
+    found = by_task([measure.run(tiny_t5, book, [same, other], part, Form(), LONGER, joint=True)])
+    assert [each["accuracy"]["mean"] for each in found.values()] == [1.0, 1.0]
+    assert found["calm"]["trained"] == [48]
 
 
 def test_figures_are_means_over_labels() -> None:
@@ -242,25 +242,22 @@ def test_figures_are_means_over_labels() -> None:
     assert found["recall"] == pytest.approx((0.5 + 1) / 2)
 
 
-def run(*options: str) -> object:
-    app = typer.Typer()
-    app.command()(command.main)
-    return CliRunner().invoke(app, options, catch_exceptions=True)
+def run(*options: str) -> Result:
+    return CliRunner().invoke(app, ["run", "instruction_seq2seq", *options])
 
 
 def test_the_command_writes_rows_and_page(tmp_path: Path, tiny_t5: str, tiny_corpora: Path) -> None:
-    options = [f"--model={tiny_t5}", f"--data-dir={tiny_corpora}", "--threads=1"]
-    options += [f"--out={tmp_path}", f"--pages={tmp_path}", "--epochs=1", "--share=0.5"]
-    options += [f"--checkpoints={tmp_path / 'checkpoints'}"]
-    app = typer.Typer()
-    app.command()(command.main)
-    for more in (
-        ["--codebook=esconv", "--task=strategy=question", "--after=0"],
-        ["--codebook=epitome", "--joint", "--new-tokens", "--without=definition"],
-        ["--codebook=epitome", "--task=explorations", "--epochs=0"],
+    options = [f"--data-dir={tiny_corpora}", f"--out={tmp_path}", f"--pages={tmp_path}"]
+    options += [f"--checkpoints={tmp_path / 'checkpoints'}", "--threads=1"]
+    settings = [f"model={tiny_t5}", "epochs=1", "share=0.5"]
+    for row, more in (
+        ("esconv", ["task=strategy=question", "after=0"]),
+        ("epitome", ["joint=true", "new_tokens=true", "without=definition"]),
+        ("epitome", ["task=explorations", "epochs=0"]),
     ):
-        result = CliRunner().invoke(app, [*options, *more], catch_exceptions=False)
-        assert result.exit_code == 0
+        changed = [f"--set={each}" for each in (*settings, *more)]
+        result = run(*options, f"--row={row}", *changed)
+        assert result.exit_code == 0, result.exception
     rows = json.loads((tmp_path / "instruction_seq2seq.json").read_text("utf-8"))["rows"]
     assert [row["instruction"] for row in rows.values()] == [
         "whole",
@@ -268,7 +265,7 @@ def test_the_command_writes_rows_and_page(tmp_path: Path, tiny_t5: str, tiny_cor
         "whole",
     ]
     assert all("tiny-t5" in key for key in rows)
-    text = (tmp_path / page.FILE).read_text("utf-8")
+    text = (tmp_path / "instruction-seq2seq.md").read_text("utf-8")
     assert "| tiny-t5 | Support strategies (ESConv) | whole | 3, 0 | generation | 0 |" in text
     assert "none (zero-shot)" in text
     assert "Not measured here." not in text
@@ -279,20 +276,27 @@ def test_the_command_writes_rows_and_page(tmp_path: Path, tiny_t5: str, tiny_cor
     ("options", "words"),
     [
         ((), "no model"),
-        (("--model=x", "--without=intent", "--without=options", "--joint"), "cannot tell tasks"),
-        (("--model=x", "--task=mood"), "no task mood; there are strategy"),
-        (("--model=x", "--codebook=service"), "no corpus for service"),
-        (("--model=x", "--codebook=nowhere.yaml"), "nowhere.yaml"),
+        (("without=intent", "without=options", "joint=true"), "cannot tell tasks"),
+        (("model=x", "task=mood"), "no task mood; there are"),
+        (("before=4",), "before"),
     ],
 )
 def test_mistakes_are_named(options: tuple[str, ...], words: str) -> None:
-    assert words in str(run(*options).exception)  # type: ignore[attr-defined]
+    assert words in str(run(*(f"--set={each}" for each in options)).exception)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [("service", "no corpus for service"), ("nowhere.yaml", "nowhere.yaml")],
+)
+def test_a_codebook_needs_a_file_and_a_corpus(row: str, words: str) -> None:
+    assert words in str(run(f"--row={row}", "--set=model=x").exception)
 
 
 def test_another_architecture_is_named(
     tmp_path: Path, tiny_encoder: str, tiny_corpora: Path
 ) -> None:
     for folder in (tiny_encoder, str(tmp_path)):
-        result = run(f"--model={folder}", f"--data-dir={tiny_corpora}", f"--out={tmp_path}")
-        message = str(result.exception)  # type: ignore[attr-defined]
+        options = (f"--set=model={folder}", f"--data-dir={tiny_corpora}", f"--out={tmp_path}")
+        message = str(run(*options, "--row=esconv").exception)
         assert f"error: {folder} cannot be loaded as an encoder-decoder" in message

@@ -13,14 +13,13 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("sklearn")
 
-import typer  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from models.data import load_corpora  # noqa: E402
 from models.data.corpora import Conversation, Turn, one_hot  # noqa: E402
 from models.evaluate.metrics import mcc  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR  # noqa: E402
-from research.low_resource import __main__ as command  # noqa: E402
+from research.__main__ import app  # noqa: E402
 from research.low_resource import exchanges as data  # noqa: E402
 from research.low_resource.contrast import fit, trained  # noqa: E402
 from research.low_resource.exchanges import Exchange, Target, is_question  # noqa: E402
@@ -227,15 +226,9 @@ def test_the_command_writes_results_and_page(
     ]
     for file in ("snli_dev", "snli_test"):
         write_rows(tiny_corpora / f"{file}.jsonl.gz", rows)
-    app = typer.Typer()
-    app.command()(command.main)
-    options = [f"--encoder={tiny_encoder}", f"--data-dir={tiny_corpora}", f"--out={tmp_path}"]
-    options += [
-        "--no-bf16",
-        f"--pages={tmp_path}",
-        f"--cache={tmp_path / 'vectors.npz'}",
-        "--size=20",
-    ]
+    options = ["run", "low_resource", f"--data-dir={tiny_corpora}", f"--out={tmp_path}"]
+    options += [f"--pages={tmp_path}", f"--set=encoder={tiny_encoder}", "--set=bf16=false"]
+    options += [f"--set=cache={tmp_path / 'vectors.npz'}", "--set=size=20"]
     result = CliRunner().invoke(app, options, catch_exceptions=False)
     assert result.exit_code == 0
     content = json.loads((tmp_path / "low_resource.json").read_text("utf-8"))
@@ -255,21 +248,23 @@ def test_the_command_writes_results_and_page(
     content["few_shot"] = None
     content["contrasts"][0]["positive"] = "kept"
     (tmp_path / "low_resource.json").write_text(json.dumps(content), "utf-8")
-    again = CliRunner().invoke(app, [*options, "--few-shot"], catch_exceptions=False)
+    again = CliRunner().invoke(app, [*options, "--row=few_shot"], catch_exceptions=False)
     assert again.exit_code == 0
     content = json.loads((tmp_path / "low_resource.json").read_text("utf-8"))
     assert content["few_shot"]["start"] == ["chats", "service"]
     assert content["contrasts"][0]["positive"] == "kept"
 
 
-def test_the_few_shot_curve_alone_needs_earlier_figures(
+def test_there_is_no_page_until_every_row_was_run(
     tmp_path: Path, tiny_encoder: str, tiny_corpora: Path
 ) -> None:
-    app = typer.Typer()
-    app.command()(command.main)
-    options = [f"--encoder={tiny_encoder}", f"--data-dir={tiny_corpora}", f"--out={tmp_path}"]
-    result = CliRunner().invoke(app, [*options, f"--cache={tmp_path / 'v.npz'}", "--few-shot"])
-    assert "run the command without --few-shot" in str(result.exception)
+    write_contexts(tiny_corpora)
+    options = ["run", "low_resource", "--row=few_shot", f"--data-dir={tiny_corpora}"]
+    options += [f"--out={tmp_path}", f"--pages={tmp_path}", f"--set=encoder={tiny_encoder}"]
+    options += [f"--set=cache={tmp_path / 'v.npz'}", "--set=bf16=false", "--set=size=20"]
+    assert CliRunner().invoke(app, options, catch_exceptions=False).exit_code == 0
+    assert (tmp_path / "low_resource.json").is_file()
+    assert not (tmp_path / "low-resource.md").is_file()
 
 
 def test_epitomes_other_folds_are_labelled_turns_and_fold_0_is_the_test(
@@ -285,7 +280,6 @@ def test_epitomes_other_folds_are_labelled_turns_and_fold_0_is_the_test(
 
 
 def test_an_unknown_corpus_is_refused_with_those_that_exist() -> None:
-    app = typer.Typer()
-    app.command()(command.main)
-    result = CliRunner().invoke(app, ["--positive=chats", "--negative=reddit"])
+    options = ["run", "low_resource", "--set=positive=chats", "--set=negative=reddit"]
+    result = CliRunner().invoke(app, options)
     assert "chats, esconv, epitome, service" in str(result.exception)

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from models.model.encoder import load_backbone, load_tokenizer  # noqa: E402
-from research import masked_language  # noqa: E402
+from research.recipe import masked_language  # noqa: E402
 
 TEXTS = ["I am so sorry.", "Why do you think that?", "work", "That must be really hard for you now"]
 

@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 
 from models.data.corpora import Turn, one_hot
 from models.labels import COUNSELLOR, RATIONALE_ORDER
+from research.__main__ import app
 from research.micromodels import explain as explain_command
-from research.micromodels import few_seeds, page
+from research.micromodels import method
 from research.micromodels.explanation import explain, importances, in_words
 from research.micromodels.model import Micromodels
 from research.micromodels.seed_sizes import drawn, most_triggered, over_all_folds, study
@@ -133,23 +134,19 @@ def test_the_own_micromodel_contributes_most(fitted: Micromodels) -> None:
 @pytest.fixture
 def encoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Word counts instead of the encoder, and no cache."""
-    for module in (few_seeds, explain_command):
+    for module in (method, explain_command):
         monkeypatch.setattr(module, "warmed", lambda _: embed)
         monkeypatch.setattr(module, "load_tokenizer", tiny_tokenizer)
 
 
 @pytest.mark.usefixtures("encoded")
 def test_the_commands_write_the_page_and_explain_a_text(tmp_path: Path, tiny_corpora: Path) -> None:
-    app = typer.Typer()
-    app.command()(few_seeds.main)
-    options = [f"--data-dir={tiny_corpora}", f"--out={tmp_path}", f"--pages={tmp_path}"]
-    result = CliRunner().invoke(app, [*options, "--folds=0", "--folds=1"], catch_exceptions=False)
-    assert result.exit_code == 0
+    options = [f"--data-dir={tiny_corpora}", f"--out={tmp_path}", "--fold=0", "--fold=1"]
+    seeds = ["run", "micromodel_seeds", f"--pages={tmp_path}", *options]
+    assert CliRunner().invoke(app, seeds, catch_exceptions=False).exit_code == 0
     content = json.loads((tmp_path / "micromodel_seeds.json").read_text("utf-8"))
-    assert page.write(content, tmp_path).read_text("utf-8") == (tmp_path / page.FILE).read_text(
-        "utf-8"
-    )
-    text = (tmp_path / page.FILE).read_text("utf-8")
+    assert content["folds"] == [0, 1]
+    text = (tmp_path / "micromodels.md").read_text("utf-8")
     assert "| ER | most triggered in the training part |" in text
     explainer = typer.Typer()
     explainer.command()(explain_command.main)
@@ -158,3 +155,20 @@ def test_the_commands_write_the_page_and_explain_a_text(tmp_path: Path, tiny_cor
     )
     assert result.exit_code == 0
     assert "micromodel explorations:" in result.stdout
+
+
+@pytest.mark.usefixtures("encoded")
+def test_levels_are_stored_row_by_row_for_the_evaluation(
+    tmp_path: Path, tiny_corpora: Path
+) -> None:
+    options = [f"--data-dir={tiny_corpora}", f"--out={tmp_path}", "--fold=0", "--fold=1"]
+    for row in ("own_seeds", "micromodels"):
+        found = CliRunner().invoke(
+            app, ["run", "micromodels", f"--row={row}", *options], catch_exceptions=False
+        )
+        assert found.exit_code == 0
+    content = json.loads((tmp_path / "micromodels.json").read_text("utf-8"))
+    assert content["folds"] == 2
+    for row in ("own_seeds", "micromodels"):
+        assert len(content[row]["explorations"]["folds"]) == 2
+        assert 0 <= content[row]["explorations"]["accuracy"]["mean"] <= 1

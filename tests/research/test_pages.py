@@ -2,68 +2,43 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
+pytest.importorskip("interpret.glassbox")
 
 import typer
 from typer.testing import CliRunner
 
-from research import baselines_page
+from research import page
 from research.compare import __main__ as compare
-from research.instruction_seq2seq import page as instruction_seq2seq
-from research.low_resource import page as low_resource
-from research.micromodels import page as micromodels
-from research.transfer import page as transfer
-from research.window_classifier import page as window_classifier
+from research.registry import METHODS, load
 
-DOCS = Path(__file__).parents[3] / "docs"
-PAGES = DOCS / "methods"
-RESULTS = PAGES / "results"
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "methods"
+RESULTS = ROOT / "research" / "results"
 
 
-def result(name: str) -> dict[str, object]:
-    path = RESULTS / f"{name}.json"
-    content: dict[str, object] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-    return content
-
-
-def test_the_page_on_baselines(tmp_path: Path) -> None:
-    written = baselines_page.write(RESULTS, DOCS / "evaluation", tmp_path)
-    assert written.read_text("utf-8") == (PAGES / written.name).read_text("utf-8")
-
-
-def test_the_page_on_transfer(tmp_path: Path) -> None:
-    written = transfer.write(result("transfer"), result("transfer_layers"), tmp_path)
-    assert written.read_text("utf-8") == (PAGES / written.name).read_text("utf-8")
-
-
-def test_the_page_on_low_resource(tmp_path: Path) -> None:
-    written = low_resource.write(result("low_resource"), tmp_path)
-    assert written.read_text("utf-8") == (PAGES / written.name).read_text("utf-8")
-
-
-def test_the_page_on_micromodels(tmp_path: Path) -> None:
-    written = micromodels.write(result("micromodel_seeds"), tmp_path)
-    assert written.read_text("utf-8") == (PAGES / written.name).read_text("utf-8")
-
-
-@pytest.mark.parametrize("page", [window_classifier, instruction_seq2seq])
-def test_the_pages_on_windows_and_instructions(page: ModuleType, tmp_path: Path) -> None:
-    written = page.write(RESULTS, tmp_path)
+@pytest.mark.parametrize("name", [name for name in METHODS if load(name).page])
+def test_a_page_is_that_of_the_results(name: str, tmp_path: Path) -> None:
+    written = page.write(load(name), RESULTS, tmp_path)
+    assert written is not None
     assert written.read_text("utf-8") == (PAGES / written.name).read_text("utf-8")
 
 
 def test_the_comparison(tmp_path: Path) -> None:
     app = typer.Typer()
     app.command()(compare.main)
-    out = tmp_path / "comparison.md"
-    options = ["--no-cost", f"--results={RESULTS}", f"--evaluation={DOCS / 'evaluation'}"]
-    result = CliRunner().invoke(app, [*options, f"--out={out}"], catch_exceptions=False)
+    options = ["--no-cost", f"--results={RESULTS}", f"--pages={tmp_path}"]
+    options.append(f"--evaluation={ROOT / 'docs' / 'evaluation'}")
+    result = CliRunner().invoke(app, options, catch_exceptions=False)
     assert result.exit_code == 0
-    assert out.read_text("utf-8") == (PAGES / "comparison.md").read_text("utf-8")
+    for name in ("comparison.md", "comparison.svg"):
+        assert (tmp_path / name).read_bytes() == (PAGES / name).read_bytes()
+
+
+def test_results_are_kept_out_of_the_pages() -> None:
+    assert not list(PAGES.rglob("*.json"))

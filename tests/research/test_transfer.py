@@ -11,11 +11,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
-import typer  # noqa: E402
 from sklearn.metrics import f1_score  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
-from research.transfer import __main__ as command  # noqa: E402
+from research.__main__ import app  # noqa: E402
 from research.transfer import page, scores  # noqa: E402
 from research.transfer.importance import importances  # noqa: E402
 from research.transfer.items import Data, Part, load  # noqa: E402
@@ -184,16 +183,10 @@ def test_the_command_writes_results_and_page(
     tmp_path: Path, tiny_encoder: str, corpora: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scores, "RESAMPLES", 20)
-    app = typer.Typer()
-    app.command()(command.main)
-    options = [
-        f"--encoder={tiny_encoder}",
-        f"--data-dir={corpora}",
-        f"--out={tmp_path}",
-        "--no-bf16",
-    ]
-    options += [f"--pages={tmp_path}", f"--cache={tmp_path / 'vectors.npz'}", "--epochs=1"]
-    result = CliRunner().invoke(app, options, catch_exceptions=False)
+    options = ["run", "transfer", f"--set=encoder={tiny_encoder}", "--set=bf16=false"]
+    options += [f"--set=cache={tmp_path / 'vectors.npz'}", "--set=epochs=1", "--threads=1"]
+    options += [f"--data-dir={corpora}", f"--out={tmp_path}", f"--pages={tmp_path}"]
+    result = CliRunner().invoke(app, [*options, "--row=vectors"], catch_exceptions=False)
     assert result.exit_code == 0
     content = json.loads((tmp_path / "transfer.json").read_text("utf-8"))
     assert len(content["transfers"]) == 11 * 10
@@ -202,7 +195,7 @@ def test_the_command_writes_results_and_page(
     assert "Zhou & Jurgens" in text
     assert "Not measured here" in text
     pytest.importorskip("peft")
-    options += ["--layers=bottleneck", "--source=News Empathy", "--target=Rated exchanges"]
+    options += ["--row=bottleneck", "--set=source=News Empathy", "--set=target=Rated exchanges"]
     for _ in range(2):  # a remeasured pair replaces its row
         result = CliRunner().invoke(app, options, catch_exceptions=False)
         assert result.exit_code == 0

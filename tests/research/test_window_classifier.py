@@ -12,7 +12,6 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("sklearn")
 
-import typer  # noqa: E402
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
@@ -20,12 +19,16 @@ from typer.testing import CliRunner  # noqa: E402
 from models.data.corpora import Conversation, Turn, one_hot  # noqa: E402
 from models.labels import CLIENT, COUNSELLOR, RATIONALE_ORDER  # noqa: E402
 from models.model.encoder import pretrained_tokenizer  # noqa: E402
+from research.__main__ import app  # noqa: E402
 from research.fine_tuning import Hyperparameters  # noqa: E402
-from research.window_classifier import __main__ as command  # noqa: E402
-from research.window_classifier import measure, page  # noqa: E402
 from research.window_classifier.design import MOST, PLANNED, design_of  # noqa: E402
+from research.window_classifier.method import (  # noqa: E402
+    WindowLevels,
+    gold_of,
+    part_of,
+    task_figures,
+)
 from research.window_classifier.model import build, target_mean  # noqa: E402
-from research.window_classifier.scorer import WindowLevels  # noqa: E402
 from research.window_classifier.training import fit  # noqa: E402
 from research.window_classifier.windows import WINDOW_TOKENS, Windows, collate  # noqa: E402
 from stream_app.core.measures.heads import LEVELS  # noqa: E402
@@ -60,7 +63,7 @@ def accuracy(place: str, key: str, encoder: str) -> float:
     data = chats(place)
     fitted = fit(data, design_of(key), FAST, encoder)
     examples = fitted.windows.examples(data)
-    return float((fitted.read(examples) == measure.gold_of(examples)).mean())
+    return float((fitted.read(examples) == gold_of(examples)).mean())
 
 
 @pytest.mark.parametrize(
@@ -158,9 +161,7 @@ def test_three_mechanisms_are_learned_by_one_classifier(tiny_encoder: str) -> No
     "key", ["strategy", "strategy-4-0-focal", "moods-1-0-focal", "levels-1-0-mse"]
 )
 def test_an_unknown_row_is_an_error_that_says_how_rows_are_named(key: str) -> None:
-    app = typer.Typer()
-    app.command()(command.main)
-    message = str(CliRunner().invoke(app, [f"--only={key}"]).exception)
+    message = str(CliRunner().invoke(app, ["run", "window_classifier", f"--row={key}"]).exception)
     assert f"no row {key}" in message
     assert "TASK-BEFORE-AFTER-LOSS" in message
 
@@ -173,36 +174,35 @@ def test_every_planned_row_has_a_name_that_is_read_back() -> None:
 
 def test_a_larger_share_contains_a_smaller_one() -> None:
     data = [Conversation("esconv", str(number), []) for number in range(200)]
-    some = measure.part_of(data, 0.2, "train")
-    more = measure.part_of(data, 0.5, "train")
+    some = part_of(data, 0.2, "train")
+    more = part_of(data, 0.5, "train")
     assert 20 < len(some) < 60 < len(more)
     assert {item.split_key for item in some} <= {item.split_key for item in more}
-    assert measure.part_of(data, 1.0, "train") == data
+    assert part_of(data, 1.0, "train") == data
 
 
 def test_seven_tasks_count_each_strategy_against_the_rest() -> None:
     gold, given_ = [np.array([0, 1, 7, 7])], [np.array([0, 7, 7, 1])]
-    found = measure.task_figures(gold, given_)
+    found = task_figures(gold, given_)
     assert found["accuracy"]["mean"] == pytest.approx((1.0 + 0.5 + 5 * 1.0) / 7)
 
 
 def test_the_command_writes_rows_and_page(
     tmp_path: Path, tiny_encoder: str, tiny_corpora: Path
 ) -> None:
-    app = typer.Typer()
-    app.command()(command.main)
     for keys in (["strategy-3-0-ldam"], ["levels-1-0-focal", "strategy-1-1-weighted"]):
-        options = ["--encoder", tiny_encoder, "--epochs=1", "--frozen-layers=1", "--threads=1"]
+        options = ["run", "window_classifier", f"--set=encoder={tiny_encoder}", "--set=epochs=1"]
+        options += ["--set=frozen_layers=1", "--set=share=0.8", "--set=bf16=false", "--threads=1"]
         options += [f"--data-dir={tiny_corpora}", f"--out={tmp_path}", f"--pages={tmp_path}"]
-        options += [f"--checkpoints={tmp_path / 'checkpoints'}", "--share=0.8", "--no-bf16"]
-        options += [f"--only={key}" for key in keys]
+        options += [f"--checkpoints={tmp_path / 'checkpoints'}"]
+        options += [f"--row={key}" for key in keys]
         result = CliRunner().invoke(app, options, catch_exceptions=False)
         assert result.exit_code == 0
     rows = json.loads((tmp_path / "window_classifier.json").read_text("utf-8"))["rows"]
     assert list(rows) == ["strategy-3-0-ldam", "levels-1-0-focal", "strategy-1-1-weighted"]
     assert set(rows["levels-1-0-focal"]["heads"]) == set(RATIONALE_ORDER)
     assert 0 <= rows["strategy-3-0-ldam"]["tasks"]["f1"]["mean"] <= 1
-    text = (tmp_path / page.FILE).read_text("utf-8")
+    text = (tmp_path / "window-classifier.md").read_text("utf-8")
     assert "| 3 preceding, 3 following | cross-entropy | not measured here |" in text
     assert "| 1 preceding, 1 following | weighted | 0 |" in text
     assert "| seeker post | focal | 0 |" in text
