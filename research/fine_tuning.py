@@ -97,7 +97,7 @@ def freeze(encoder: nn.Module, layers: int) -> None:
     found: Any = getattr(getattr(encoder, "encoder", None), "layer", None)
     if found is None:
         message = (
-            f"layers of {type(encoder).__name__} cannot be frozen one by one: use --frozen-layers 0"
+            f"layers of {type(encoder).__name__} cannot be frozen one by one: use frozen_layers=0"
         )
         raise ValueError(message)
     for part in (encoder.embeddings, *found[:layers]):

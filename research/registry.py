@@ -1,4 +1,4 @@
-"""All methods by name; each is imported when it is asked for."""
+"""All methods by name; each is imported when it is loaded."""
 
 from __future__ import annotations
 
