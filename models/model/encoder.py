@@ -81,7 +81,7 @@ def base_config(encoder: str | None = None) -> PretrainedConfig:
 
 
 def load_backbone(adapted: Path | None = None, encoder: str | None = None) -> nn.Module:
-    """Load the pretrained transformer in float32, or the weights of `research.recipe.masked_language`."""
+    """Load the pretrained transformer, or what `research.recipe.masked_language` made of it."""
     backbone: nn.Module = AutoModel.from_pretrained(
         encoder or base_model_dir(),
         attn_implementation="eager",
