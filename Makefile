@@ -67,7 +67,7 @@ test-fast: $(DEV_STAMP)
 test-slow: $(DEV_STAMP) ## Browsers, commands, wheels, short fuzz, soak and benchmark runs
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "slow and not nightly"
 
-test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and two short chaos runs
+test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and a short chaos run
 	$(BIN)/python -m pytest $(PARALLEL) -m "not nightly" $(SERVED)
 
 test-nightly: $(DEV_STAMP) ## What CI leaves out: whole services on the embedded parts, benchmarks, long fuzzing

@@ -108,6 +108,7 @@ def broker(compose: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) ->
 def here(value: str, folder: Path) -> str:
     """A value as the container gets it, with this test's folders."""
     value = value.replace("$$", "$").replace("/run/secrets", str(folder / "secrets"))
+    value = value.replace("/etc/rapport", str(ROOT / "servers" / "compose"))
     return value.replace("/var/lib/kafka/data", str(folder / "data"))
 
 

@@ -65,6 +65,7 @@ def assert_clean(seed: int, *always: str) -> None:
 
 # Classes, because the tests of a class run in the same process, and these can run side by side.
 @pytest.mark.services
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 class TestRestoredAndRecreated:
     def test_no_row_is_lost_duplicated_or_wrong(self) -> None:
