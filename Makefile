@@ -64,7 +64,7 @@ test-fast: $(DEV_STAMP)
 	$(BIN)/python -m pytest -q --collect-only $(SERVICE) > /dev/null
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "not slow"
 
-test-slow: $(DEV_STAMP) ## Browsers, commands, wheels, short fuzz, soak and benchmark runs
+test-slow: $(DEV_STAMP) ## Browsers, commands, wheels, short runs of fuzzing and soak
 	$(BIN)/python -m pytest $(PARALLEL) $(SERVICE) -m "slow and not nightly"
 
 test-services: $(DEV_STAMP) ## The integration tests on Apache Kafka and PostgreSQL, and a short chaos run

@@ -21,7 +21,7 @@ from stream_app.inference.devices.provider_choice import Provider
 from stream_app.inference.devices.providers import CUDA
 from stream_app.settings import Settings
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 SMALLEST = Options(DEFAULT_BUNDLE, rounds=1, quick=True)
 
 
@@ -45,7 +45,6 @@ def test_a_burst_and_a_steady_flow_through_a_real_worker(bed: testbed.Testbed) -
     assert memory > 50.0
 
 
-@pytest.mark.nightly
 def test_each_load_on_the_embedded_broker_has_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers: list[str] = []
     workers = consumer_group.workers
@@ -76,7 +75,6 @@ def test_the_bare_onnx_sessions_are_timed_on_the_pipelines_calls() -> None:
     assert all(timed.seconds > 0.0 for timed in [*first, *second])
 
 
-@pytest.mark.nightly
 def test_sessions_open_before_the_start_continue_with_a_full_window(
     bed: testbed.Testbed,
 ) -> None:
@@ -101,7 +99,6 @@ def test_a_bundle_with_more_slots_is_a_bundle(tmp_path: Path) -> None:
     assert (made.window.before, made.window.after, made.head.slots) == (4, 3, window.LONGEST)
 
 
-@pytest.mark.nightly
 def test_the_cost_model_is_measured_on_short_and_long_turns() -> None:
     found = length.measure(SMALLEST)
     assert [item.mixture for item in found.lengths] == [False, False, True]
@@ -123,7 +120,6 @@ def test_without_cuda_the_processor_alone_is_measured_and_a_sentence_says_why() 
     assert "worker" not in shown.partition("| line |")[2]
 
 
-@pytest.mark.nightly
 def test_accelerator_benchmarks_also_run_on_the_cpu() -> None:
     """The same code, with the CPU in place of a device."""
     found = accelerator.measured(SMALLEST, Provider.CPU, "Device 1")

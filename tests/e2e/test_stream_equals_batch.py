@@ -64,7 +64,9 @@ def test_sessions_without_an_end_are_flushed_when_the_log_is_read(new_service: N
     assert differences(scored_offline(service.settings, log, 256), stored(service)) == []
 
 
-@pytest.mark.parametrize("database", ["default", "postgresql"])
+@pytest.mark.parametrize(
+    "database", [pytest.param("default", marks=pytest.mark.nightly), "postgresql"]
+)
 def test_a_kill_during_processing_changes_no_row(
     new_service: NewService, sample_log: list[bytes], database: str, request: pytest.FixtureRequest
 ) -> None:

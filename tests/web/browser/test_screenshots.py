@@ -89,6 +89,7 @@ def keep(page: Page, name: str) -> None:
         (Path(FOLDER) / f"{name}.png").write_bytes(picture)
 
 
+@pytest.mark.nightly  # test_gallery opens the same pages
 @pytest.mark.parametrize("look", ["light", "dark"])
 def test_screenshots_of_pages(web: ScoredWeb, open_tab: OpenTab, look: str) -> None:
     tab = open_tab(web, viewport=SIZE, color_scheme=look, timezone_id="UTC")
@@ -117,6 +118,7 @@ def test_screenshots_of_pages(web: ScoredWeb, open_tab: OpenTab, look: str) -> N
     keep(page, f"teams-{look}")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("look", ["light", "dark"])
 def test_screenshots_of_months(months: ScoredWeb, open_tab: OpenTab, look: str) -> None:
     tab = open_tab(months, viewport=SIZE, color_scheme=look, timezone_id="UTC")
