@@ -8,7 +8,7 @@ SPREAD = {"mean", "sd", "folds": [value of each fold]}
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import msgspec
@@ -77,6 +77,6 @@ class LabelMethod(Method):
             "items": [each.items for each in found],
             "tested": [len(next(iter(each.gold.values()))) for each in found],
             "minutes": sum(run.minutes for run in runs),
-            "setting": msgspec.to_builtins(self, enc_hook=str),
+            "setting": msgspec.to_builtins(asdict(self), enc_hook=str),
             "heads": heads,
         }

@@ -201,6 +201,7 @@ def test_the_command_writes_rows_and_page(
     rows = json.loads((tmp_path / "window_classifier.json").read_text("utf-8"))["rows"]
     assert list(rows) == ["strategy-3-0-ldam", "levels-1-0-focal", "strategy-1-1-weighted"]
     assert set(rows["levels-1-0-focal"]["heads"]) == set(RATIONALE_ORDER)
+    assert rows["levels-1-0-focal"]["setting"]["batch"] == 32, "defaults are stored as well"
     assert 0 <= rows["strategy-3-0-ldam"]["tasks"]["f1"]["mean"] <= 1
     text = (tmp_path / "window-classifier.md").read_text("utf-8")
     assert "| 3 preceding, 3 following | cross-entropy | not measured here |" in text
