@@ -72,7 +72,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Run:
-    """What a method found for one row on one fold, and how long it took."""
+    """The figures of a method for one row on one fold, and how long it took."""
 
     fold: int
     minutes: float

@@ -46,7 +46,7 @@ class GrantedAccess(_Part):
 
 
 class SingleSignOn(_Part):
-    """What is requested of the identity provider, and the access that its groups give."""
+    """The claims that are requested of the identity provider, and the access that its groups give."""
 
     scope: str = "openid profile"
     name_claim: str = "preferred_username"

@@ -441,12 +441,12 @@ class Settings(BaseSettings):
 
     @property
     def by_group(self) -> GroupFile:
-        """What the file ``groups`` says; nothing without one."""
+        """The content of the file ``groups``; empty without one."""
         return load_groups(self.groups)
 
     @property
     def single_sign_on(self) -> SingleSignOn:
-        """What is requested of the identity provider, and the access that its groups give."""
+        """The identity provider's claims, and the access that its groups give."""
         return self.by_group.single_sign_on
 
     @model_validator(mode="before")
@@ -491,7 +491,7 @@ class Settings(BaseSettings):
 
     @property
     def restrictions(self) -> Restrictions:
-        """What the file ``groups`` restricts, and what the policy restricts everywhere."""
+        """The outputs that the file ``groups`` or, everywhere, the policy restricts."""
         own = parse_restrictions(self.by_group.restricted_outputs)
         return own if self.profile is None else own.and_everywhere(self.profile.restricted)
 

@@ -43,7 +43,7 @@ STEPS: Final = {
         f"    {NAME}: float | None\n",
     ),
 }
-"""Where a text is inserted, by file, and the text."""
+"""The place and the text of each insertion, by file."""
 MIGRATION: Final = f'''
 import sqlalchemy as sa
 from alembic import op
@@ -87,7 +87,7 @@ def copied_with_the_measure(folder: Path) -> int:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the copy shows of the measure, by place."""
+    """The values of the measure in the copy, by place."""
     folder = tmp_path_factory.mktemp("source")
     assert copied_with_the_measure(folder) <= MOST_FILES
     shown = subprocess.run(

@@ -105,7 +105,7 @@ def write(folder: Path = FOLDER) -> Path:
 
 
 def summary_page(files: dict[str, Any], folder: Path) -> str:
-    """What was measured outside the training data, the targets, and a list of the other pages."""
+    """Return the summary: figures outside the training data, the targets, the list of pages."""
     chosen = next(part.name for part in PARTS if part.with_choices)
     anchor = CHOICES_TITLE.lower().replace(" ", "-")
     parts = [HEAD.format(choices=f"{folder.name}/{chosen}.md#{anchor}")]

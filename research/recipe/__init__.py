@@ -1,1 +1,1 @@
-"""What changes our own recipe: ablations, other encoders, pre-training on the corpora."""
+"""Changes of our own recipe: ablations, other encoders, pre-training on the corpora."""

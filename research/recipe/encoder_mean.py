@@ -1,4 +1,4 @@
-"""What a second pretrained encoder adds: `python -m research.recipe.encoder_mean --encoder FOLDER`.
+"""Measures a second pretrained encoder: `python -m research.recipe.encoder_mean --encoder FOLDER`.
 
 On each fold, two models learn EPITOME's levels alone, by the recipe of `models.fit.train` without
 contrast: one from the recipe's encoder, one from another. Figures are of each model and of the mean

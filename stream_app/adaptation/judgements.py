@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_app.adaptation.fitting import Floats, HeadData, Ints
-from stream_app.contracts.score_layout import SCALE
+from stream_app.contracts.scores import SCALE
 from stream_app.core.measures.heads import Dimension, HeadKind
 from stream_app.inference.bundles.adaptations import inputs_of
 from stream_app.inference.bundles.bundle import HeadSpec

@@ -82,7 +82,7 @@ def _answer(store: Store, question: str, asked: Asked) -> Analysis:
 
 
 def _attributes(settings: Settings, store: Store) -> Mapping[str, str] | None:
-    """What counsellors declared about themselves, by pseudonym, if there is a file of it."""
+    """Return the attributes that counsellors declared, by pseudonym, if there is a file of them."""
     if settings.self_declared_attributes is None:
         return None
     store.load_privacy(settings.redact)

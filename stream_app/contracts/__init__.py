@@ -15,7 +15,6 @@ __all__ = [
     "plausible",
     "questionnaires",
     "schema",
-    "score_layout",
     "scores",
     "surrogates",
     "utf16",

@@ -19,6 +19,8 @@ Distribution = dict[str, Probability]
 Span = tuple[int, int]
 Total = Annotated[int, Meta(ge=0, le=6)]
 
+SCALE: Final = 10_000
+"""Probabilities are rounded to ten-thousandths, within five of which they are reproducible."""
 MECHANISMS: Final = ("emotional_reactions", "interpretations", "explorations")
 """EPITOME's three communication mechanisms (Sharma et al. 2020, section 3)."""
 

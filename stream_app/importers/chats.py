@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -12,7 +12,6 @@ from stream_app.importers.cues import decoded
 from stream_app.importers.imported import ImportRefused, Item, People, Skipped
 
 Service = Literal["intercom", "matrix", "slack", "twilio", "zendesk"]
-SERVICES: Final = get_args(Service)
 _LISTS: Final = ("messages", "chunk", "conversations", "events")
 """Names under which answers and exports have their messages."""
 

@@ -31,7 +31,7 @@ _ALMOST_TIME: Final = re.compile(
 _SHORT_TIME: Final = re.compile(r"\b(\d):(\d{1,2}):(\d{1,2})(?=[.,]\d)")
 """A time as Teams once wrote it, in which seconds go over 59."""
 _WEBEX: Final = re.compile(r'\d+ "(?P<name>[^"]+)" \(\d+\)')
-"""What Webex writes for a cue's identifier."""
+"""The form of Webex's identifiers of cues."""
 _SBV: Final = re.compile(r"(\d+:\d{2}:\d{2}\.\d{3}),(\d+:\d{2}:\d{2}\.\d{3})")
 _PRINTED: Final = re.compile(r"\[([\d:.]+ --> [\d:.]+)\]\s*(.*)")
 """A line as Whisper prints it while it listens."""

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_app.contracts.events import SCORED_ROLES, Role
-from stream_app.contracts.score_layout import SCALE
-from stream_app.contracts.scores import MECHANISMS, TOTAL, Expressed, Level, Span
+from stream_app.contracts.scores import MECHANISMS, SCALE, TOTAL, Expressed, Level, Span
 from stream_app.core.measures.crisis import CRISIS
 from stream_app.core.measures.empathy import EmpathyModel
 from stream_app.core.measures.heads import Dimension, Head, HeadKind

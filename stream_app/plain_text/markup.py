@@ -52,7 +52,7 @@ _QUOTING_CLASS: Final = re.compile(
     r"(?:gmail_quote|yahoo_quoted|protonmail_quote|tutanota_quote|moz-cite-prefix)",
     re.IGNORECASE,
 )
-"""What mail programs write around the mail that is answered."""
+"""Classes that mail programs give to the mail that is answered."""
 
 
 def decoded(text: Mapped) -> Mapped:

@@ -31,7 +31,7 @@ STORED: Final[dict[str, Any]] = msgspec.json.decode(
 
 
 def stored(name: str) -> bytes:
-    """What the development branch stored before whole states; see ``earlier_states``."""
+    """States as the development branch stored them before whole states; see ``earlier_states``."""
     return base64.b64decode(STORED[name])
 
 

@@ -1,13 +1,17 @@
 """Heads of turns are stored in columns, and are read whole whether they have columns or not."""
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
 from stream_app.contracts.scores import Expressed, Level
+from stream_app.inference.bundles.bundle import DEFAULT_BUNDLE
 from stream_app.store.database import head_columns, tables
 from stream_app.store.database.rows import turn_score_row
 from stream_app.store.stream import schema
@@ -16,6 +20,7 @@ from stream_app.store.stream.repository import Store
 from tests.store.batches import process, turn
 from tests.store.reading import rows
 
+BUNDLES = DEFAULT_BUNDLE.parent
 SHARES = st.integers(0, 10_000).map(lambda number: number / 10_000)
 LEVELS = st.builds(
     Level,
@@ -64,6 +69,18 @@ def test_plain_sql_reads_the_heads_that_json_lacks(store: Store) -> None:
     assert own.expressed == {}
     assert client.distress_yes == whole[0]["client"]["distress"]["yes"]
     assert client.question_open is None
+
+
+@pytest.mark.parametrize("name", ["default", "nano"])
+def test_every_shipped_head_has_a_column_for_each_label(name: str) -> None:
+    """The service knows no training code: its list of labels is compared with the manifests."""
+    manifest = json.loads(Path(BUNDLES, name, "bundle.json").read_text("utf-8"))
+    assert len(manifest["heads"]) >= 15
+    for head in manifest["heads"]:
+        known = head["dimension"] in head_columns.NAMES
+        found = head_columns.of_head(head["dimension"] if known else "client", head["name"])
+        labels = ["yes"] if head["dimension"] == "perceived" else head["labels"]
+        assert list(found) == labels, head["name"]
 
 
 def test_heads_move_into_columns_and_back(store: Store) -> None:

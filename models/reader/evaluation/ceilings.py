@@ -1,4 +1,4 @@
-"""How far people agree on what the models are measured by.
+"""Measures how far people agree with each other on the judgements that models are compared with.
 
 Run as `python -m models.reader.evaluation.ceilings`.
 

@@ -389,11 +389,5 @@ def _predicted(head: ScoredHead | None, score: Mapping[Any, Any]) -> tuple[float
     return float(said), float(part[head.labels[said]])
 
 
-def _frame(connection: sa.Connection, query: sa.Select[Any]) -> pd.DataFrame:
-    result = connection.execute(query)
-    names = list(result.keys())
-    return pd.DataFrame([tuple(row) for row in result], columns=names, dtype=object)
-
-
 def _empty(columns: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(dtype=object) for name in columns})

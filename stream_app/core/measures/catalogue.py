@@ -17,7 +17,7 @@ from stream_app.core.measures.heads import PERCEIVED, title_of
 
 
 class Unit(Struct, frozen=True):
-    """What the numbers of a measure are, and their range; ``high`` None: there is no bound."""
+    """The unit of a measure and the range of its values; ``high`` None: there is no bound."""
 
     words: str
     low: int = 0
@@ -63,7 +63,7 @@ TURNS: Final = Unit("turns")
 
 
 class Use(Enum):
-    """Where a measure is used."""
+    """A place that shows or computes measures."""
 
     TABLE = "score table, reporting views"
     EXPORTS = "exports"
@@ -87,14 +87,14 @@ class Measure(Struct, frozen=True, kw_only=True):
     """Its name on pages and in reasons of alerts."""
     unit: Unit
     about: str
-    """What it is, as a phrase after the range."""
+    """Its meaning, as a phrase that follows the range."""
     uses: frozenset[Use]
     absent: str = "never"
     """When a session has no value."""
     digits: int = 2
     """Decimals in messages."""
     mean_of: str = ""
-    """What it averages over turns, and its name in roll-ups, scorecards and analyses."""
+    """The score of turns that it averages: its name in roll-ups, scorecards and analyses."""
     part: str = ""
     """Its part of a mechanism's summary."""
     of_exchanges: bool = False

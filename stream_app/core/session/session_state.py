@@ -23,7 +23,7 @@ EARLIER_RULE: Final = "low-empathy-risk"
 ZLIB: Final = b"\x78"
 """The first byte of zlib's format: other first bytes are those of earlier layouts."""
 LEVEL: Final = 3
-"""Of compression; higher ones take longer and save a fiftieth."""
+"""zlib's level of compression: higher levels take longer and save a fiftieth."""
 
 
 class BundleChoice(Struct, frozen=True, array_like=True):
@@ -176,7 +176,7 @@ def _plain(value: Any) -> Any:
     """Evidence as the dictionary that it stands for."""
     if isinstance(value, Evidence):
         return dict(zip(value.names, value.numbers(), strict=True))
-    raise NotImplementedError
+    raise TypeError(f"a state has no field of the type {type(value).__name__}")
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_plain)

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from stream_app.contracts.score_layout import SCALE
+from stream_app.contracts.scores import SCALE
 from stream_app.inference.bundles.bundle import HeadSpec, Manifest
 from stream_app.inference.bundles.recalibration import Floats, recalibrated
 

@@ -1,4 +1,4 @@
-"""What people judged, beside a bundle's scores, as the data of ``rapport bundle adapt``; no text.
+"""Exports judgements beside a bundle's scores, the data of ``rapport bundle adapt``; no text.
 
 Only sessions with consent, neither withdrawn nor hidden, whose newest consent names a wording that
 covers adaptation. Supervisors' ratings only: counsellors rate their own turns.

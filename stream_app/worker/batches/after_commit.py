@@ -1,4 +1,4 @@
-"""What follows a commit: its metrics, the rules that failed in it, the shadow's scores."""
+"""Counts a commit and the rules that failed in it, and stores the shadow's scores."""
 
 from collections.abc import Callable, Sequence
 

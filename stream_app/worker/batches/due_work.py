@@ -1,4 +1,4 @@
-"""What timers do to sessions: flush idle ones, fire due rules, forget erased ones."""
+"""Changes sessions when it is time: flushes idle ones, fires due rules, forgets erased ones."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime

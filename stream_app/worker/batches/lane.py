@@ -1,4 +1,4 @@
-"""Where batches and the work of timers follow each other: commit, publish, delete the outbox row.
+"""Runs batches and the work of timers one by one: commit, publish, delete the outbox row.
 
 Both change sessions, so only one of them is under way at a time.
 """

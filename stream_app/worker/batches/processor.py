@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 class BatchSettings(Struct, frozen=True):
-    """How batches are processed; ``retry_for``: seconds, ``cached``: sessions in memory."""
+    """Options of processing; ``retry_for``: seconds, ``cached``: sessions in memory."""
 
     topics: OutputTopics
     retry_for: float

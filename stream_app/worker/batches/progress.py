@@ -1,4 +1,4 @@
-"""How far the worker has read the log, and what time it is there."""
+"""Keeps the worker's lag and watermarks, and the broker's time."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime

@@ -109,7 +109,7 @@ class Scoring:
                 state.started_at = begun[end.session_id].started_at
 
     def _past(self, batch: list[Received]) -> dict[str, PastSession]:
-        """What is stored of sessions of which a turn is edited or deleted."""
+        """Return the stored turns and scores of sessions of which a turn is edited or deleted."""
         return {
             event.session_id: self._retries.while_unavailable(
                 partial(self._store.past_session, event.session_id)

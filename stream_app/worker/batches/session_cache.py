@@ -47,7 +47,7 @@ class SessionCache:
             self._states.pop(session_id, None)
 
     def session_ids(self) -> list[str]:
-        """Whose states are cached."""
+        """The sessions whose states are cached."""
         return list(self._states)
 
     def clear(self) -> None:

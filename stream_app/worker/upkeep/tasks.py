@@ -39,7 +39,7 @@ PURGE_EVERY = 600.0
 ERASED_EVERY = 5.0
 POSITIONS_EVERY = 5.0
 ERASED_SLACK = timedelta(minutes=10)
-"""How far the clock of the machine that runs `rapport erase` may be behind."""
+"""The delay that the clock of a machine that runs `rapport erase` may have."""
 LEFT_EVERY = 10.0
 WITHDRAWALS_EVERY = 5.0
 ERASURES_EVERY = 5.0
@@ -49,7 +49,7 @@ ABANDONED_AFTER = 60.0
 
 
 class Chores(Struct, frozen=True):
-    """What tasks call; ``close_left``: see ``upkeep.left_bundles``."""
+    """The parts that tasks call; ``close_left``: see ``upkeep.left_bundles``."""
 
     rules: RuleReloader
     reload_baselines: Callable[[], None]
@@ -63,7 +63,7 @@ class Chores(Struct, frozen=True):
 
 
 class Upkeep:
-    """What one worker does periodically."""
+    """The periodic tasks of one worker."""
 
     def __init__(
         self,

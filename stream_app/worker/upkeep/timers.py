@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 
 
 class Runs(Enum):
-    """Who runs a task, and when."""
+    """The way in which a task is run."""
 
     BETWEEN = "every worker, while no batch is processed"
     IN_PIECES = "every worker, in pieces between which batches are processed"
