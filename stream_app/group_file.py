@@ -46,7 +46,7 @@ class GrantedAccess(_Part):
 
 
 class SingleSignOn(_Part):
-    """The claims that are requested of the identity provider, and the access that its groups give."""
+    """Settings of OpenID Connect: the claims that are read, and the access that groups give."""
 
     scope: str = "openid profile"
     name_claim: str = "preferred_username"
